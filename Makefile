@@ -1,0 +1,33 @@
+.PHONY: demo test check fast lock clean
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet uv==0.13.7
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	touch $(READY)
+
+demo: $(READY)  ## run the main job and open its picture
+	$(BIN)/sluice run q1 --engine sim --policy ds2 --workload cosine --duration 8400 --seed 1 --out demo-out
+
+check: $(READY)  ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check  ## everything CI runs
+	$(BIN)/pytest
+
+fast: $(READY)  ## the tests that need no Spark
+	$(BIN)/pytest -m "not spark and not slow"
+
+lock: ## resolve the versions anew
+	$(BIN)/uv pip compile --quiet --extra dev --generate-hashes --no-header --no-annotate -o requirements.lock pyproject.toml
+
+clean:
+	rm -rf $(VENV) demo-out

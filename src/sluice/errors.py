@@ -1,0 +1,18 @@
+"""What a user can get wrong, said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class SluiceError(Exception):
+    """A failure with a message fit to be shown as it is; the command line turns it into exit code 1."""
+
+
+class BadInputError(SluiceError, ValueError):
+    """Something the user gave is not allowed; the message names the value and what is. Exit code 2."""
+
+
+def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInputError:
+    """The same wording for every registry: what was asked for and what there is."""
+    return BadInputError(f"unknown {kind} {name!r}; known: {', '.join(sorted(allowed))}")

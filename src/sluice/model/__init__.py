@@ -1,0 +1,27 @@
+"""The words everything else is said in: frozen, validated, JSON in and out."""
+
+from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
+from sluice.model.decision import Applied, Decision, InstanceMix, Plan
+from sluice.model.graph import Edge, EdgeKind, Graph, Operator
+from sluice.model.observation import Observation, OperatorMetrics, observation_schema, unknown_metrics
+from sluice.model.topology import Topology
+
+__all__ = [
+    "Applied",
+    "Cluster",
+    "Decision",
+    "Edge",
+    "EdgeKind",
+    "Graph",
+    "InstanceMix",
+    "InstanceSize",
+    "Observation",
+    "Operator",
+    "OperatorMetrics",
+    "Placement",
+    "Plan",
+    "Topology",
+    "Worker",
+    "observation_schema",
+    "unknown_metrics",
+]

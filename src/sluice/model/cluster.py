@@ -1,0 +1,76 @@
+"""Where instances run: workers, their capacities, instance sizes, and who sits where."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Positive
+
+
+class InstanceSize(Frozen):
+    """What one instance is given, and what that costs."""
+
+    name: Name
+    cpu_cores: Positive
+    memory_mb: Positive
+    price_per_hour: NonNegative = 0.0
+
+
+class Worker(Frozen):
+    """A machine with slots. A capacity of null is unlimited; units are those of the profiles in use."""
+
+    name: Name
+    slots: Parallelism
+    cpu: Positive | None = None
+    io: Positive | None = None
+    net: Positive | None = None
+
+
+class Cluster(Frozen):
+    """The workers there are."""
+
+    workers: tuple[Worker, ...]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        names = [worker.name for worker in self.workers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"worker names must differ, got {names}")
+        return self
+
+    @staticmethod
+    def uniform(
+        workers: int,
+        slots: int,
+        *,
+        cpu: float | None = None,
+        io: float | None = None,
+        net: float | None = None,
+    ) -> Cluster:
+        return Cluster(
+            workers=tuple(Worker(name=f"w{index}", slots=slots, cpu=cpu, io=io, net=net) for index in range(workers))
+        )
+
+    @property
+    def slots(self) -> int:
+        return sum(worker.slots for worker in self.workers)
+
+
+class Placement(Frozen):
+    """How many tasks of which operator sit on which worker."""
+
+    tasks: dict[Name, dict[Name, Count]]
+
+    def of(self, operator: str) -> dict[str, int]:
+        """Worker -> tasks of this operator, workers without any left out."""
+        return {worker: found[operator] for worker, found in self.tasks.items() if found.get(operator)}
+
+    @property
+    def parallelism(self) -> dict[str, int]:
+        total: dict[str, int] = {}
+        for found in self.tasks.values():
+            for operator, count in found.items():
+                total[operator] = total.get(operator, 0) + count
+        return total

@@ -1,0 +1,107 @@
+"""What an engine saw in one window. Unknown is null, never 0.
+
+Units everywhere: rates in records/s, time in seconds, lag in records, shares between 0 and 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from sluice.model.base import Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
+from sluice.model.topology import Topology
+
+
+class OperatorMetrics(Frozen):
+    """One operator in one window, summed (rates) or averaged (shares) over its instances."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    parallelism: Parallelism = Field(description="instances (slots) running now")
+    input_rate: NonNegative | None = Field(None, description="records/s consumed")
+    output_rate: NonNegative | None = Field(None, description="records/s emitted, all edges together")
+    output_rates: dict[Name, NonNegative] | None = Field(
+        None, description="records/s emitted per successor, where the engine can tell them apart"
+    )
+    true_input_rate: NonNegative | None = Field(
+        None, description="records/s it would consume if it never waited: input_rate / busy"
+    )
+    true_output_rate: NonNegative | None = Field(
+        None, description="records/s it would emit if it never waited: output_rate / busy"
+    )
+    busy: Share | None = Field(None, description="share of the window spent on useful work")
+    backpressure: Share | None = Field(None, description="share of the window blocked by a full buffer downstream")
+    idle: Share | None = Field(None, description="share of the window without input: 1 - busy - backpressure")
+    cpu: NonNegative | None = Field(None, description="CPU utilisation of its instances; saturates near 0.9")
+    lag: NonNegative | None = Field(None, description="records waiting at its inputs")
+    lag_rate: Finite | None = Field(None, description="change of lag, records/s")
+    arrival_rate: NonNegative | None = Field(None, description="sources: records/s written to the topic it reads")
+    buffer_usage: Share | None = Field(None, description="how full its input buffers are; null if unbounded")
+    latency_s: NonNegative | None = Field(
+        None, description="sources: how long the record now being read has waited in its topic"
+    )
+    io_rate: NonNegative | None = Field(None, description="state bytes read and written per second")
+    net_rate: NonNegative | None = Field(None, description="bytes emitted per second")
+    state_bytes: NonNegative | None = Field(None, description="size of its state")
+    batch_s: NonNegative | None = Field(None, description="mean processing time of a micro-batch")
+    batch_interval_s: Positive | None = Field(None, description="wished time between micro-batches")
+
+    def per_instance_rate(self) -> float | None:
+        """True input rate of one instance; null while nothing is known (no input, or a busy share of 0).
+
+        Uses `true_input_rate` where given, else `input_rate / busy`.
+        """
+        true_rate = self.true_input_rate
+        if true_rate is None and self.input_rate is not None and self.busy:
+            true_rate = self.input_rate / self.busy
+        if not true_rate or self.busy == 0 or self.input_rate == 0:
+            return None
+        return true_rate / self.parallelism
+
+
+class Observation(Frozen):
+    """All operators of a job in one window, and the edges between them."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    time_s: NonNegative = Field(description="engine time at the end of the window")
+    interval_s: Positive = Field(description="length of the window")
+    operators: dict[Name, OperatorMetrics]
+    edges: tuple[tuple[Name, Name], ...] = ()
+    latency_samples_s: tuple[NonNegative, ...] = Field(
+        (), description="waiting time of the record being read, sampled evenly over the window"
+    )
+
+    @model_validator(mode="after")
+    def _is_a_dag(self) -> Self:
+        _ = self.topology
+        return self
+
+    @property
+    def topology(self) -> Topology:
+        return Topology.of(self.operators, self.edges)
+
+    @property
+    def parallelism(self) -> dict[str, int]:
+        return {name: metrics.parallelism for name, metrics in self.operators.items()}
+
+
+def unknown_metrics(data: object) -> tuple[str, ...]:
+    """Metric names in raw observation data that no field knows: most likely a typing error worth a warning."""
+    if not isinstance(data, dict) or not isinstance(data.get("operators"), dict):
+        return ()
+    known = OperatorMetrics.model_fields.keys()
+    found = {
+        key
+        for metrics in data["operators"].values()
+        if isinstance(metrics, dict)
+        for key in metrics
+        if key not in known
+    }
+    return tuple(sorted(found))
+
+
+def observation_schema() -> dict[str, Any]:
+    """The published JSON schema of an observation."""
+    return Observation.model_json_schema()

@@ -1,0 +1,18 @@
+"""Never scales: the yardstick for what scaling is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice.model import Decision, Observation
+from sluice.policies.base import Memory, policy
+
+
+@policy("static")
+@dataclass(frozen=True, kw_only=True)
+class Static:
+    """Keep every operator as it was started."""
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+        slots = sum(observation.parallelism.values())
+        return Decision.hold(f"static: keeps its {slots} slots"), memory

@@ -1,0 +1,97 @@
+"""Things found by name: one decorated class per file, discovered by importing its package.
+
+Parameters are the fields of a frozen dataclass, so a listing and the command line need no second description.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from sluice.errors import BadInputError, unknown_name
+
+T = TypeVar("T")
+
+
+def parameter(default: Any, doc: str) -> Any:
+    """A dataclass field with a sentence that `--help` and the listings show; the unit belongs into its name."""
+    return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+class Registry(Generic[T]):
+    """Name -> dataclass, for one kind of thing living in one package."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self._package = package
+        self._classes: dict[str, type[T]] = {}
+        self._discovered = False
+
+    def register(self, name: str) -> Callable[[type[T]], type[T]]:
+        def add(cls: type[T]) -> type[T]:
+            if self._classes.get(name, cls) is not cls:
+                raise ValueError(f"{self.kind} {name!r} is registered twice")
+            self._classes[name] = cls
+            return cls
+
+        return add
+
+    def names(self) -> tuple[str, ...]:
+        self._discover()
+        return tuple(sorted(self._classes))
+
+    def get(self, name: str) -> type[T]:
+        self._discover()
+        if name not in self._classes:
+            raise unknown_name(self.kind, name, self._classes)
+        return self._classes[name]
+
+    def create(self, name: str, settings: Mapping[str, Any] | None = None) -> T:
+        """Build one; settings may be strings, as the command line has them."""
+        cls = self.get(name)
+        fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+        hints = typing.get_type_hints(cls)
+        values: dict[str, Any] = {}
+        for key, value in (settings or {}).items():
+            if key not in fields:
+                raise BadInputError(
+                    f"{self.kind} {name!r} has no parameter {key!r}; it has: {', '.join(sorted(fields)) or 'none'}"
+                )
+            try:
+                values[key] = TypeAdapter(hints[key]).validate_python(value)
+            except ValidationError as error:
+                problem = error.errors()[0]["msg"]
+                raise BadInputError(f"{self.kind} {name!r}: {key}: {problem}, got {value!r}") from error
+        try:
+            return cls(**values)
+        except ValueError as error:
+            raise BadInputError(f"{self.kind} {name!r}: {error}") from error
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Every entry with its first docstring line and its parameters, for `--json` and for people."""
+        return [self._describe_one(name, self.get(name)) for name in self.names()]
+
+    def _describe_one(self, name: str, cls: type[T]) -> dict[str, Any]:
+        return {
+            "name": name,
+            "summary": (cls.__doc__ or "").strip().splitlines()[0],
+            "parameters": {
+                field.name: {"default": field.default, "doc": field.metadata.get("doc", "")}
+                for field in dataclasses.fields(cls)  # type: ignore[arg-type]
+                if field.init
+            },
+        }
+
+    def _discover(self) -> None:
+        if self._discovered:
+            return
+        self._discovered = True
+        package = importlib.import_module(self._package)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{self._package}.{module.name}")
