@@ -6,7 +6,8 @@ import importlib
 import pkgutil
 import sys
 
-import click
+from typer import Abort
+from typer._click.exceptions import ClickException, NoArgsIsHelpError
 
 from sluice.cli.app import app
 from sluice.errors import BadInputError, SluiceError
@@ -26,12 +27,12 @@ def main(arguments: list[str] | None = None) -> None:
 def _run(arguments: list[str] | None) -> int:
     try:
         return int(app(args=arguments, standalone_mode=False) or 0)
-    except click.exceptions.NoArgsIsHelpError as error:
+    except NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return EXIT_BAD_INPUT
-    except click.ClickException as error:
+    except ClickException as error:
         return _say(error.format_message(), EXIT_BAD_INPUT)
-    except (click.Abort, KeyboardInterrupt):
+    except (Abort, KeyboardInterrupt):
         return _say("interrupted", EXIT_INTERRUPTED)
     except BadInputError as error:
         return _say(str(error), EXIT_BAD_INPUT)
