@@ -1,0 +1,81 @@
+"""`sluice reproduce`: a paper's tables, run again, beside the paper's figures."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table as RichTable
+
+from sluice.cli.app import app
+from sluice.cli.listings import AsJson
+from sluice.errors import BadInputError, unknown_name
+from sluice.experiments.reproduce import Row, Table, Verdict, reproductions
+
+STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS: "yellow", Verdict.SHOWN: "dim"}
+
+
+@app.command("reproduce")
+def reproduce(
+    paper: Annotated[str, typer.Argument(help="Whose tables; a wrong name lists what there is.")],
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="Only this table or figure, by its name in the paper. Repeatable."),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the run, key=value. Repeatable.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a paper's experiments on the simulator and print the paper's figure beside ours, one row each.
+
+    A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`, with the reason.
+    """
+    found = reproductions.create(paper, dict(_pair(setting) for setting in settings or []))
+    for name in table or []:
+        if name not in found.tables():
+            raise unknown_name(f"table of {paper}", name, found.tables())
+    progress = Console(stderr=True)
+    results = []
+    for name in table or found.tables():
+        with progress.status(f"{paper} {name}") as status:
+            results.append(found.run(name, partial(_follow, status, name)))
+        if not as_json:
+            Console().print(_picture(results[-1]))
+    if as_json:
+        print(json.dumps({"paper": paper, "tables": [result.to_data() for result in results]}, indent=2))
+
+
+def _follow(status: Status, table: str, line: str) -> None:
+    status.update(f"{table}: {line}")
+
+
+def _pair(setting: str) -> tuple[str, str]:
+    key, separator, value = setting.partition("=")
+    if not separator or not key:
+        raise BadInputError(f"--set takes key=value, got {setting!r}")
+    return key, value
+
+
+def _picture(table: Table) -> RichTable:
+    picture = RichTable("", "paper", "ours", "verdict", "note", title=f"{table.name}: {table.title}")
+    for row in table.rows:
+        style = STYLES[row.verdict]
+        picture.add_row(
+            row.what, _cell(row, row.paper), _cell(row, row.ours), f"[{style}]{row.verdict}[/{style}]", row.note
+        )
+    if table.notes:
+        picture.caption = "\n".join(table.notes)
+    return picture
+
+
+def _cell(row: Row, value: float | str | None) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    return f"{value:,.4g} {row.unit}".rstrip()
