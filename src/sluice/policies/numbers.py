@@ -1,0 +1,47 @@
+"""Arithmetic and wording that every policy shares: safe ratios, whole instances, numbers for people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+LARGEST = 1e15
+"""Rates and ratios are cut off here, so that odd input gives a large wish and never an infinite one."""
+
+MOST_INSTANCES = 1_000_000
+
+
+def ratio(part: float | None, whole: float | None) -> float | None:
+    """`part / whole`; null if either is unknown or there is nothing to divide by."""
+    if part is None or whole is None or whole <= 0:
+        return None
+    return min(part / whole, LARGEST)
+
+
+def whole_instances(wanted: float) -> int:
+    """Round up, at least 1. A billionth of slack keeps 10 * 1.1 = 11.000000000000002 at 11."""
+    if wanted >= MOST_INSTANCES:
+        return MOST_INSTANCES
+    return max(1, math.ceil(wanted * (1 - 1e-9)))
+
+
+def known_sum(values: Iterable[float | None]) -> float | None:
+    """The sum, null if one of the values is."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return min(total, LARGEST)
+
+
+def number(value: float) -> str:
+    """1234567.8 -> '1,234,568', 0.8333 -> '0.833'."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def listing(sentences: Iterable[str], limit: int = 4) -> str:
+    """The first few and how many more there are: a reason stays one sentence on a job of 500 operators."""
+    found = list(sentences)
+    rest = len(found) - limit
+    return "; ".join(found[:limit]) + (f"; and {rest} more" if rest > 0 else "")
