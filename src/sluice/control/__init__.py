@@ -1,1 +1,1 @@
-
+"""The loop around a policy: guards, journal, memory."""

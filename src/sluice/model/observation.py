@@ -20,7 +20,9 @@ class OperatorMetrics(Frozen):
 
     parallelism: Parallelism = Field(description="instances (slots) running now")
     input_rate: NonNegative | None = Field(None, description="records/s consumed")
-    output_rate: NonNegative | None = Field(None, description="records/s emitted, all edges together")
+    output_rate: NonNegative | None = Field(
+        None, description="records/s emitted; one copied to several successors counts once"
+    )
     output_rates: dict[Name, NonNegative] | None = Field(
         None, description="records/s emitted per successor, where the engine can tell them apart"
     )

@@ -1,0 +1,76 @@
+"""Ask a policy without trusting it: whatever goes wrong becomes a hold with the problem named."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+
+from sluice.model import Decision, Observation
+from sluice.policies import Memory, Policy
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decision that is safe to use; `problem` says why it is a hold nobody wished for."""
+
+    decision: Decision
+    memory: Memory
+    problem: str | None = None
+
+
+class Decider:
+    """Calls the policy, within `timeout_s` if given.
+
+    A policy that overruns cannot be stopped, only ignored: it keeps its thread, later cycles hold until it
+    returns, and what it returns then is thrown away, memory included.
+    """
+
+    def __init__(self, policy: Policy, timeout_s: float | None = None) -> None:
+        if timeout_s is not None and not timeout_s > 0:
+            raise ValueError(f"timeout_s must be above 0, got {timeout_s}")
+        self._policy = policy
+        self._timeout_s = timeout_s
+        self._overdue: threading.Thread | None = None
+
+    def ask(self, observation: Observation, memory: Memory) -> Answer:
+        try:
+            if self._timeout_s is None:
+                decision, learned = self._policy.decide(observation, memory)
+            else:
+                decision, learned = self._ask_in_time(observation, memory, self._timeout_s)
+        except Exception as error:
+            return _refused(f"policy failed: {type(error).__name__}: {error}", memory)
+        if not isinstance(decision, Decision):
+            return _refused(f"policy returned {decision!r} instead of a decision", memory)
+        strangers = sorted((decision.parallelism.keys() | decision.sizes.keys()) - observation.operators.keys())
+        if strangers:
+            return _refused(f"policy wished for unknown operators: {', '.join(strangers)}", memory)
+        return Answer(decision, learned)
+
+    def _ask_in_time(self, observation: Observation, memory: Memory, timeout_s: float) -> tuple[Decision, Memory]:
+        if self._overdue is not None and self._overdue.is_alive():
+            raise TimeoutError("still busy with an earlier observation")
+        answers: queue.SimpleQueue[tuple[Decision, Memory] | Exception] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                answers.put(self._policy.decide(observation, memory))
+            except Exception as error:
+                answers.put(error)
+
+        worker = threading.Thread(target=work, name="sluice-policy", daemon=True)
+        worker.start()
+        try:
+            answer = answers.get(timeout=timeout_s)
+        except queue.Empty:
+            self._overdue = worker
+            raise TimeoutError(f"no decision within {timeout_s:g} s") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def _refused(problem: str, memory: Memory) -> Answer:
+    problem = " ".join(problem.split())
+    return Answer(Decision.hold(f"hold: {problem}"), memory, problem)

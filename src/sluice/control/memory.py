@@ -1,0 +1,65 @@
+"""What a policy has learned, on disk: saved atomically, loaded at start, versioned."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import BadInputError
+from sluice.policies import EMPTY_MEMORY, Memory
+
+FORMAT_VERSION = 1
+
+
+class MemoryStore:
+    """One policy's memory in one file. Another policy's file, or another format, is refused, not misread."""
+
+    def __init__(self, path: Path, policy_name: str) -> None:
+        self.path = path
+        self._policy_name = policy_name
+
+    def load(self) -> Memory:
+        try:
+            text = self.path.read_text()
+        except FileNotFoundError:
+            return EMPTY_MEMORY
+        except OSError as error:
+            raise BadInputError(f"cannot read memory {str(self.path)!r}: {error.strerror}") from error
+        try:
+            saved = json.loads(text)
+        except ValueError as error:
+            raise BadInputError(f"memory {str(self.path)!r} is not JSON: {error}") from error
+        if not isinstance(saved, dict) or not isinstance(saved.get("memory"), dict):
+            raise BadInputError(f"memory {str(self.path)!r} does not hold a policy's memory")
+        if saved.get("version") != FORMAT_VERSION:
+            raise BadInputError(
+                f"memory {str(self.path)!r} has version {saved.get('version')!r}; this program reads {FORMAT_VERSION}"
+            )
+        if saved.get("policy") != self._policy_name:
+            raise BadInputError(
+                f"memory {str(self.path)!r} belongs to policy {saved.get('policy')!r}, not {self._policy_name!r}"
+            )
+        memory: dict[str, Any] = saved["memory"]
+        return memory
+
+    def save(self, memory: Memory) -> None:
+        content = {"version": FORMAT_VERSION, "policy": self._policy_name, "memory": memory}
+        write_atomically(self.path, json.dumps(content, allow_nan=False).encode())
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Readers see the old content or the new, never a part; after a crash, too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
+    with open(draft, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
