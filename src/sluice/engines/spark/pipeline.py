@@ -108,9 +108,7 @@ class Pipeline:
     @overload
     def operator(self, name: Function, /) -> Dataset: ...
     @overload
-    def operator(
-        self, name: str, function: Function, /, *inputs: Dataset | str, **options: Any
-    ) -> Dataset: ...
+    def operator(self, name: str, function: Function, /, *inputs: Dataset | str, **options: Any) -> Dataset: ...
     @overload
     def operator(self, name: str | None = None, /, **options: Any) -> Callable[[Function], Dataset]: ...
 
@@ -125,10 +123,10 @@ class Pipeline:
         """Add an operator: `operator("name", function, input, ...)`, or as a decorator with or without options.
 
         A decorated function is named by its own name and reads the datasets its parameters name, unless
-        `inputs=[...]` says otherwise. Options: `stateful`, `min_parallelism`, `max_parallelism`,
-        `slot_rate` (records/s one slot may read, to let a laptop stand in for a cluster), `watermark=(column, delay)` for
-        all inputs or `{input: (column, delay)}`, `output_mode` ("append" or "update"), `state_partitions`
-        (key groups: the useful parallelism without moving state), `chain`.
+        `inputs=[...]` says otherwise. Options: `stateful`, `min_parallelism`, `max_parallelism`, `slot_rate` (records/s
+        one slot may read, to let a laptop stand in for a cluster), `watermark=(column, delay)` for all inputs
+        or `{input: (column, delay)}`, `output_mode` ("append" or "update"), `state_partitions` (key groups: the
+        useful parallelism without moving state), `chain`.
         """
         if callable(name):
             return self._add(name.__name__, name, _parameters(name), options)
@@ -242,7 +240,9 @@ def _operator_spec(name: str, function: Function, inputs: tuple[str, ...], optio
     try:
         inspect.signature(function).bind(*inputs)
     except TypeError as error:
-        raise BadInputError(f"{where} reads {len(inputs)} dataset(s), its function does not take them: {error}") from None
+        raise BadInputError(
+            f"{where} reads {len(inputs)} dataset(s), its function does not take them: {error}"
+        ) from None
     spec = OperatorSpec(
         name=name, function=function, inputs=inputs, watermarks=_watermarks(where, watermark, inputs), **settings
     )
@@ -275,7 +275,9 @@ def _watermarks(where: str, given: Any, inputs: tuple[str, ...]) -> dict[str, Wa
             raise unknown_name(f"input in the watermark of {where}:", str(name), inputs)
         pair = tuple(found) if isinstance(found, (tuple, list)) else ()
         if len(pair) != 2 or not all(isinstance(part, str) for part in pair) or not _DELAY.match(pair[1]):
-            raise BadInputError(f"{where}: watermark must be (column, delay) such as ('at', '10 seconds'), got {found!r}")
+            raise BadInputError(
+                f"{where}: watermark must be (column, delay) such as ('at', '10 seconds'), got {found!r}"
+            )
     return {name: (column, delay) for name, (column, delay) in per_input.items()}
 
 
