@@ -148,7 +148,7 @@ def _built(build) -> None:
         (_two_sinks, "sink 'two': operator 'a' already has a sink"),
         (_leads_nowhere, "nothing reads 'a'"),
         (_sink_of_a_source, "operator of sink 'out': 'bids'; known: a"),
-        (_wrong_arity, r"operator 'a': its function does not take its 2 dataset\(s\)"),
+        (_wrong_arity, r"operator 'a' reads 2 dataset\(s\), its function does not"),
         (_reads_twice, "operator 'a' reads a dataset twice: bids, bids"),
         (_reads_nothing, "operator 'a' reads nothing"),
         (_odd_name, "operator name must be a letter.*got 'a/b'"),
