@@ -12,16 +12,42 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from sluice.errors import BadInputError, unknown_name
 
 T = TypeVar("T")
 
+PARSING = ConfigDict(arbitrary_types_allowed=True, allow_inf_nan=False)
+
 
 def parameter(default: Any, doc: str) -> Any:
     """A dataclass field with a sentence that `--help` and the listings show; the unit belongs into its name."""
     return dataclasses.field(default=default, metadata={"doc": doc})
+
+
+def build(cls: type[T], settings: Mapping[str, Any], what: str) -> T:
+    """A dataclass from settings that may be strings, as the command line has them; errors quote value and choice."""
+    fields = {field.name for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+    hints = typing.get_type_hints(cls)
+    values: dict[str, Any] = {}
+    for key, value in settings.items():
+        if key not in fields:
+            raise BadInputError(f"{what} has no parameter {key!r}; it has: {', '.join(sorted(fields)) or 'none'}")
+        try:
+            values[key] = TypeAdapter(hints[key], config=PARSING).validate_python(_none_or(value))
+        except ValidationError as error:
+            raise BadInputError(f"{what}: {key}: {error.errors()[0]['msg']}, got {value!r}") from error
+    try:
+        return cls(**values)
+    except BadInputError:
+        raise
+    except ValueError as error:
+        raise BadInputError(f"{what}: {error}") from error
+
+
+def _none_or(value: Any) -> Any:
+    return None if value in ("none", "null") else value
 
 
 class Registry(Generic[T]):
@@ -54,24 +80,7 @@ class Registry(Generic[T]):
 
     def create(self, name: str, settings: Mapping[str, Any] | None = None) -> T:
         """Build one; settings may be strings, as the command line has them."""
-        cls = self.get(name)
-        fields = {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
-        hints = typing.get_type_hints(cls)
-        values: dict[str, Any] = {}
-        for key, value in (settings or {}).items():
-            if key not in fields:
-                raise BadInputError(
-                    f"{self.kind} {name!r} has no parameter {key!r}; it has: {', '.join(sorted(fields)) or 'none'}"
-                )
-            try:
-                values[key] = TypeAdapter(hints[key]).validate_python(value)
-            except ValidationError as error:
-                problem = error.errors()[0]["msg"]
-                raise BadInputError(f"{self.kind} {name!r}: {key}: {problem}, got {value!r}") from error
-        try:
-            return cls(**values)
-        except ValueError as error:
-            raise BadInputError(f"{self.kind} {name!r}: {error}") from error
+        return build(self.get(name), settings or {}, f"{self.kind} {name!r}")
 
     def describe(self) -> list[dict[str, Any]]:
         """Every entry with its first docstring line and its parameters, for `--json` and for people."""
@@ -93,5 +102,5 @@ class Registry(Generic[T]):
             return
         self._discovered = True
         package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{self._package}.{module.name}")
+        for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
+            importlib.import_module(module.name)

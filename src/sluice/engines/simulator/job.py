@@ -27,8 +27,9 @@ class SimulatedOperator:
 
     `selectivity` is records out per record in. With `window_s` the output is held back and leaves in a burst when a
     window ends. State grows by `state_bytes_per_record` and, with `state_ttl_s`, is forgotten exponentially at that
-    time constant. `cpu_per_record` is in core-seconds, `io_` and `net_bytes_per_record` in bytes; they matter on
-    workers of limited capacity. `speedup` maps an instance size to its speed relative to an instance of one core.
+    time constant. `cpu_per_record` is in core-seconds (null: what makes a single instance at its capacity fill its core
+    up to the ceiling), `io_` and `net_bytes_per_record` in bytes; they matter on workers of limited capacity.
+    `speedup` maps an instance size to its speed relative to an instance of one core.
     """
 
     name: str
@@ -37,7 +38,7 @@ class SimulatedOperator:
     window_s: float | None = None
     state_bytes_per_record: float = 0.0
     state_ttl_s: float | None = None
-    cpu_per_record: float = 0.0
+    cpu_per_record: float | None = None
     io_bytes_per_record: float = 0.0
     net_bytes_per_record: float = 0.0
     speedup: Callable[[InstanceSize], float] | None = None
@@ -51,7 +52,7 @@ class SimulatedOperator:
             "net_bytes_per_record",
         ):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
+            if value is not None and not (math.isfinite(value) and value >= 0):
                 raise ValueError(f"operator {self.name!r}: {name} must not be negative, got {value}")
         for name in ("window_s", "state_ttl_s"):
             value = getattr(self, name)

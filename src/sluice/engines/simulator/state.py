@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sluice.engines.simulator.job import MICRO, SimulatedJob
+from sluice.engines.simulator.job import MICRO, SimulatedJob, SimulatedOperator
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -105,7 +105,11 @@ def make_shape(job: SimulatedJob) -> Shape:
         ),
         state_bytes_per_record=np.array([op.state_bytes_per_record for op in operators]),
         unit_costs=np.array(
-            [(op.cpu_per_record, op.io_bytes_per_record, op.net_bytes_per_record) for op in operators], dtype=np.float64
+            [
+                (_cpu_per_record(op, settings.cpu_ceiling), op.io_bytes_per_record, op.net_bytes_per_record)
+                for op in operators
+            ],
+            dtype=np.float64,
         ),
         worker_capacity=np.array(
             [[np.inf if limit is None else limit for limit in (w.cpu, w.io, w.net)] for w in workers], dtype=np.float64
@@ -153,6 +157,10 @@ def make_window(operators: int, edges: int) -> Window:
         busy=np.zeros(operators),
         backpressure=np.zeros(operators),
     )
+
+
+def _cpu_per_record(operator: SimulatedOperator, cpu_ceiling: float) -> float:
+    return cpu_ceiling / operator.capacity(1) if operator.cpu_per_record is None else operator.cpu_per_record
 
 
 def _grouped(keys: list[int], groups: int) -> tuple[Ints, Ints]:

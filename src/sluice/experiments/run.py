@@ -1,0 +1,118 @@
+"""One run, from its description to its summary, on any engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sluice import __version__
+from sluice.control.decider import Decider
+from sluice.control.engine import Engine
+from sluice.control.guards import Guards
+from sluice.control.journal import Entry, Journal
+from sluice.control.loop import Loop, Planner
+from sluice.control.memory import MemoryStore
+from sluice.engines.simulator import SimulatedEngine, SimulatorSettings
+from sluice.errors import BadInputError
+from sluice.model import Plan
+from sluice.pipelines import PipelineDefinition
+from sluice.policies import Policy
+from sluice.registry import build
+from sluice.workloads import Workload, duration_s, rate_curve
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything that determines a run. Two equal specs on the simulator give the same journal, byte for byte.
+
+    `duration_s` and `interval_s` are engine time; the workload's own time runs `speedup` times faster.
+    """
+
+    pipeline: PipelineDefinition
+    policy: Policy
+    workload: Workload
+    names: Mapping[str, Any] = field(default_factory=dict)
+    guards: Guards = field(default_factory=lambda: Guards(max_slots=80, max_step=15, cooldown_s=300.0))
+    duration_s: float | None = None
+    interval_s: float = 15.0
+    speedup: float = 1.0
+    seed: int = 0
+    slo_s: float = 30.0
+    simulator: Mapping[str, Any] = field(default_factory=dict)
+    dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("duration_s", "interval_s", "speedup", "slo_s"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise BadInputError(f"{name} must be above 0, got {value:g}")
+
+    @property
+    def whole_duration_s(self) -> float:
+        """As asked for, or as long as the workload's pattern."""
+        return self.duration_s or duration_s(self.workload) / self.speedup
+
+
+def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Plan]:
+    """The simulator set up for a run, and the plan it starts with."""
+    job = spec.pipeline.simulated()
+    if spec.simulator:
+        present = vars(job.settings)
+        job = replace(job, settings=build(SimulatorSettings, {**present, **spec.simulator}, "simulator"))
+    curves = {
+        source: rate_curve(
+            spec.workload,
+            peak_rate=spec.pipeline.peak_rate * share,
+            seed=spec.seed,
+            speedup=spec.speedup,
+        )
+        for source, share in spec.pipeline.source_shares().items()
+    }
+    initial = {name: job.initial_parallelism.get(name, 1) for name in job.graph.names}
+    return SimulatedEngine(job, curves, spec.seed), Plan(parallelism=initial)
+
+
+def run(
+    spec: RunSpec,
+    engine: Engine,
+    initial: Plan,
+    journal: Journal,
+    *,
+    planner: Planner | None = None,
+    store: MemoryStore | None = None,
+    policy_timeout_s: float | None = None,
+    on_cycle: Callable[[Entry], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Write the head of the journal and cycle until the duration is over."""
+    journal.append(
+        {
+            "kind": "run",
+            "version": __version__,
+            **spec.names,
+            "guards": dict(vars(spec.guards)),
+            "graph": engine.graph.to_data(),
+            "duration_s": spec.whole_duration_s,
+            "interval_s": spec.interval_s,
+            "speedup": spec.speedup,
+            "seed": spec.seed,
+            "slo_s": spec.slo_s,
+        }
+    )
+    Loop(
+        engine=engine,
+        decider=Decider(spec.policy, policy_timeout_s),
+        journal=journal,
+        guards=spec.guards,
+        planner=planner,
+        store=store,
+        dry_run=spec.dry_run,
+    ).run(
+        initial,
+        duration_s=spec.whole_duration_s,
+        interval_s=spec.interval_s,
+        on_cycle=on_cycle,
+        should_stop=should_stop,
+    )
