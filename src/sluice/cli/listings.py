@@ -1,4 +1,4 @@
-"""`sluice policies`: what there is to choose from, with parameters and defaults."""
+"""`sluice policies|pipelines|workloads`: what there is to choose from, with parameters and defaults."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice.cli.app import app
+from sluice.pipelines import pipelines
 from sluice.policies import policies
 from sluice.registry import Registry
+from sluice.workloads import workloads
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
@@ -32,3 +34,15 @@ def show(registry: Registry[Any], as_json: bool) -> None:
 def list_policies(as_json: AsJson = False) -> None:
     """List the scaling policies, each with its parameters and their defaults."""
     show(policies, as_json)
+
+
+@app.command("pipelines")
+def list_pipelines(as_json: AsJson = False) -> None:
+    """List the built-in pipelines, each with its parameters and their defaults."""
+    show(pipelines, as_json)
+
+
+@app.command("workloads")
+def list_workloads(as_json: AsJson = False) -> None:
+    """List the workload patterns, each with its parameters and their defaults."""
+    show(workloads, as_json)
