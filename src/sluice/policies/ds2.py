@@ -10,6 +10,7 @@ from typing import Any
 
 from sluice.model import Decision, Observation
 from sluice.policies.base import Memory, policy
+from sluice.policies.bottleneck import topic_readers
 from sluice.policies.flows import EdgeValues, selectivities, source_arrival_rate
 from sluice.policies.numbers import LARGEST, known_sum, listing, number, ratio, whole_instances
 from sluice.registry import parameter
@@ -107,8 +108,12 @@ class Ds2:
 def instances_needed(
     observation: Observation, selectivity: EdgeValues, *, catch_up_s: float = 0.0, max_busy: float = 1.0
 ) -> dict[str, Need]:
-    """DS2's traversal: exact real numbers, neither rounded nor multiplied by a factor."""
+    """DS2's traversal: exact real numbers, neither rounded nor multiplied by a factor.
+
+    With `catch_up_s` the lag of every topic is added to its reader's target, and so passed on downstream.
+    """
     topology = observation.topology
+    readers = topic_readers(observation)
     needs: dict[str, Need] = {}
     for name in topology.order:
         metrics = observation.operators[name]
@@ -119,8 +124,8 @@ def instances_needed(
                 _product(needs[upstream].target_rate, selectivity[upstream].get(name))
                 for upstream in topology.predecessors[name]
             )
-        if target is not None and catch_up_s and metrics.lag:
-            target = min(target + metrics.lag / catch_up_s, LARGEST)
+        if target is not None and catch_up_s and name in readers:
+            target = min(target + (metrics.lag or 0.0) / catch_up_s, LARGEST)
         rate = metrics.per_instance_rate()
         reached = None if rate is None else rate * max_busy
         needs[name] = Need(target, reached, ratio(target, reached))

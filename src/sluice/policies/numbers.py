@@ -25,6 +25,11 @@ def whole_instances(wanted: float) -> int:
     return max(1, math.ceil(wanted * (1 - 1e-9)))
 
 
+def whole_instances_down(wanted: float) -> int:
+    """Round down, at least 1, with the same slack."""
+    return max(1, math.floor(min(wanted, MOST_INSTANCES) * (1 + 1e-9)))
+
+
 def known_sum(values: Iterable[float | None]) -> float | None:
     """The sum, null if one of the values is."""
     total = 0.0

@@ -1,0 +1,154 @@
+"""What all horizontal pod autoscalers share: the ratio rule, the window, Kubernetes' own caution (thesis 4.4, 6.7.3).
+
+`desired = ceil(p * metric / target)` per operator and metric, the largest wish of all metrics counts, and the largest
+of those of the last `window_s` is applied. The thesis stops there. Kubernetes adds a tolerance, limits per period and
+rules for missing metrics, each of which is an option here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.model import Decision, Observation
+from sluice.policies.base import Memory
+from sluice.policies.bottleneck import job_throughput
+from sluice.policies.flows import source_arrival_rate
+from sluice.policies.numbers import known_sum, listing, number, ratio, whole_instances
+
+# Kubernetes' default scaling policies for scaling up: the larger of 4 pods and 100 % per 15 s; down: 100 % per 15 s
+STEP_PERIOD_S = 15.0
+STEP_INSTANCES = 4
+STEP_FACTOR = 2.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One metric of one operator; a `value` of null is unknown.
+
+    `overload` multiplies the wish where the metric has saturated and cannot show how much more is asked for.
+    """
+
+    metric: str
+    value: float | None
+    target: float
+    overload: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Behaviour:
+    """How wishes become actions; the defaults are the thesis' HPA."""
+
+    window_s: float = 300.0
+    tolerance: float = 0.0
+    step_policies: bool = False
+    missing_metric_rules: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.window_s < math.inf:
+            raise ValueError(f"window_s must be 0 or more seconds, got {self.window_s}")
+        if not 0 <= self.tolerance < 1:
+            raise ValueError(f"tolerance must be in [0, 1), got {self.tolerance}")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What one operator should get by its readings now, and the reading that asked for most."""
+
+    instances: int
+    reading: Reading
+
+
+def decide(
+    label: str,
+    observation: Observation,
+    readings: Mapping[str, Sequence[Reading]],
+    behaviour: Behaviour,
+    memory: Memory,
+) -> tuple[Decision, dict[str, Any]]:
+    """The HPA's cycle. Memory: operator -> [time_s, desired] of the window, and [time_s, parallelism] of the period."""
+    now = observation.parallelism
+    wishes = {name: wish for name in now if (wish := _wish(now[name], readings[name], behaviour))}
+    history = _recent(memory.get("desired", {}), observation.time_s, behaviour.window_s)
+    for name, wish in wishes.items():
+        history[name] = [*history.get(name, []), [observation.time_s, wish.instances]]
+    sizes = _recent(memory.get("sizes", {}), observation.time_s, STEP_PERIOD_S) if behaviour.step_policies else {}
+    kept: dict[str, Any] = {"desired": history}
+    if behaviour.step_policies:
+        kept["sizes"] = {name: [*sizes.get(name, []), [observation.time_s, count]] for name, count in now.items()}
+    if not wishes:
+        return Decision.hold(f"{label}: no metric known of any of {len(now)} operators"), kept
+    wanted = {}
+    for name, wish in wishes.items():
+        largest = max(desired for _, desired in history[name])
+        wanted[name] = largest
+        if behaviour.step_policies:
+            wanted[name] = _limited(now[name], wish.instances, largest, [count for _, count in sizes.get(name, [])])
+    told = _explain(now, wishes, wanted, behaviour)
+    changes = {name: count for name, count in wanted.items() if count != now[name]}
+    if not changes:
+        return Decision.hold(f"{label}: {told}"), kept
+    return Decision(parallelism=now | changes, reason=f"{label}: {told}"), kept
+
+
+def overload_where_saturated(observation: Observation, saturates_at: float) -> Callable[[float | None], float]:
+    """Reading -> factor on its wish: arriving over consumed records/s of the job from `saturates_at` on, else 1.
+
+    A saturated metric says "at least this much"; how much more is asked for shows only at the sources (thesis 8.3).
+    A `saturates_at` of 0 switches it off.
+    """
+    operators = [observation.operators[name] for name in observation.topology.sources]
+    arriving = known_sum(source_arrival_rate(metrics) for metrics in operators)
+    excess = max(1.0, ratio(arriving, job_throughput(observation)) or 1.0)
+    return lambda value: excess if saturates_at and value is not None and value >= saturates_at else 1.0
+
+
+def _wish(parallelism: int, readings: Sequence[Reading], behaviour: Behaviour) -> Wish | None:
+    found = [
+        Wish(_desired(parallelism, reading.value, reading, behaviour.tolerance), reading)
+        for reading in readings
+        if reading.value is not None
+    ]
+    if not found:
+        return None
+    largest = max(found, key=lambda wish: wish.instances)
+    if behaviour.missing_metric_rules and len(found) < len(readings) and largest.instances < parallelism:
+        # Kubernetes scales down only if every metric says so, up if any does
+        return Wish(parallelism, largest.reading)
+    return largest
+
+
+def _desired(parallelism: int, value: float, reading: Reading, tolerance: float) -> int:
+    use = ratio(value, reading.target) or 0.0
+    return parallelism if abs(use - 1.0) <= tolerance else whole_instances(parallelism * use * reading.overload)
+
+
+def _limited(now: int, desired: int, largest: int, sizes: list[int]) -> int:
+    """Kubernetes' order: only scaling down waits for the window, and no period adds more than its limit."""
+    if desired <= now:
+        return min(now, largest)
+    start = min([now, *sizes])
+    return max(now, min(desired, max(start + STEP_INSTANCES, math.ceil(start * STEP_FACTOR))))
+
+
+def _recent(history: Mapping[str, Sequence[Sequence[float]]], time_s: float, window_s: float) -> dict[str, list[Any]]:
+    return {name: [entry for entry in entries if entry[0] > time_s - window_s] for name, entries in history.items()}
+
+
+def _explain(now: dict[str, int], wishes: dict[str, Wish], wanted: dict[str, int], behaviour: Behaviour) -> str:
+    told = [name for name in wanted if wanted[name] != now[name]]
+    prefix = "" if told else "keeps all: "
+    told = sorted(told or wanted, key=lambda name: (-abs(wanted[name] - now[name]), name))
+    unknown = [name for name in now if name not in wishes]
+    kept = f"; kept, metrics unknown: {listing(unknown)}" if unknown else ""
+    return prefix + listing(_sentence(name, now, wishes[name], wanted[name], behaviour) for name in told) + kept
+
+
+def _sentence(name: str, now: dict[str, int], wish: Wish, wanted: int, behaviour: Behaviour) -> str:
+    reading = wish.reading
+    told = f"{name} {now[name]} -> {wanted}, {reading.metric} {number(reading.value or 0)} of {number(reading.target)}"
+    if wanted > wish.instances:
+        told += f", largest wish of {number(behaviour.window_s)} s"
+    return told

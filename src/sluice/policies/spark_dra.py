@@ -1,0 +1,82 @@
+"""Spark's own dynamic allocation for DStreams, brought to single operators (`ExecutorAllocationManager`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sluice.model import Decision, Observation, OperatorMetrics
+from sluice.policies.base import Memory, policy
+from sluice.policies.flows import arriving_rate, source_arrival_rate
+from sluice.policies.numbers import MOST_INSTANCES, listing, number, ratio
+from sluice.registry import parameter
+
+
+@policy("spark-dra")
+@dataclass(frozen=True, kw_only=True)
+class SparkDra:
+    """Every minute: add instances if batches take nearly their interval, remove one if they take little of it.
+
+    ratio = mean batch processing time / batch interval; at or above `scaling_up_ratio` it adds `max(round(ratio), 1)`,
+    at or below `scaling_down_ratio` it removes one. On an engine without batches, the time a batch of the arriving
+    records would take: arriving rate / true input rate, else the busy share. The first window decides at once.
+    """
+
+    interval_s: float = parameter(60.0, "time between decisions; the mean of its windows counts")
+    scaling_up_ratio: float = parameter(0.9, "ratio at or above which instances are added")
+    scaling_down_ratio: float = parameter(0.3, "ratio at or below which one is removed")
+
+    def __post_init__(self) -> None:
+        if not 0 < self.interval_s < math.inf:
+            raise ValueError(f"interval_s must be above 0, got {self.interval_s}")
+        if not 0 < self.scaling_down_ratio < self.scaling_up_ratio < math.inf:
+            raise ValueError(
+                "scaling_down_ratio must be above 0 and below scaling_up_ratio, "
+                f"got {self.scaling_down_ratio} and {self.scaling_up_ratio}"
+            )
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+        ratios: dict[str, list[float]] = {name: list(seen) for name, seen in memory.get("ratios", {}).items()}
+        topology = observation.topology
+        for name, metrics in observation.operators.items():
+            seen = batch_ratio(metrics, is_source=topology.is_source(name))
+            if seen is not None:
+                ratios.setdefault(name, []).append(seen)
+        since_s = observation.time_s - memory.get("decided_s", -math.inf)
+        if since_s < self.interval_s:
+            waiting = f"spark-dra: {number(since_s)} of {number(self.interval_s)} s since the last decision"
+            return Decision.hold(waiting), {**memory, "ratios": ratios}
+        means = {name: sum(seen) / len(seen) for name, seen in ratios.items() if seen and name in observation.operators}
+        return self._by_ratio(observation.parallelism, means), {"ratios": {}, "decided_s": observation.time_s}
+
+    def _by_ratio(self, now: dict[str, int], means: dict[str, float]) -> Decision:
+        if not means:
+            return Decision.hold(f"spark-dra: no batch time, rate or busy share known of any of {len(now)} operators")
+        wish = {name: self._next(now[name], mean) for name, mean in means.items()}
+        changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
+        if not changes:
+            told = listing(f"{name} {number(mean)}" for name, mean in means.items())
+            return Decision.hold(f"spark-dra: nobody to change for batch time / interval: {told}")
+        told = listing(f"{name} {now[name]} -> {changes[name]} at ratio {number(means[name])}" for name in changes)
+        return Decision(parallelism=now | changes, reason=f"spark-dra: batch time / interval: {told}")
+
+    def _next(self, parallelism: int, mean: float) -> int:
+        if mean >= self.scaling_up_ratio:
+            # Scala rounds half up, Python to even
+            return min(parallelism + max(math.floor(mean + 0.5), 1), MOST_INSTANCES)
+        return max(1, parallelism - 1) if mean <= self.scaling_down_ratio else parallelism
+
+
+def batch_ratio(metrics: OperatorMetrics, *, is_source: bool) -> float | None:
+    """Share of the batch interval that processing a batch takes; above 1 batches queue up."""
+    measured = ratio(metrics.batch_s, metrics.batch_interval_s)
+    if measured is not None:
+        return measured
+    arriving = source_arrival_rate(metrics) if is_source else arriving_rate(metrics)
+    modelled = ratio(arriving, _true_rate(metrics))
+    return metrics.busy if modelled is None else modelled
+
+
+def _true_rate(metrics: OperatorMetrics) -> float | None:
+    each = metrics.per_instance_rate()
+    return None if each is None else each * metrics.parallelism
