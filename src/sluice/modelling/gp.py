@@ -1,0 +1,233 @@
+"""A Gaussian process over one number, made for a dozen noisy points and a refit at every decision.
+
+Prior mean proportional to x (what an operator does that scales perfectly), squared-exponential kernel, targets
+normalised, hyper-parameters by marginal likelihood:
+
+    y = slope * x + scale * (f(x) + noise * N(0, 1))        slope: least squares through the origin
+    cov f(x), f(x') = amplitude^2 * exp(-(x - x')^2 / (2 * length_scale^2))
+
+A constant prior mean would make a capacity fall back to the average of what was seen; far from all samples a line
+through the origin is the better guess, and the one the linear methods make.
+
+Repeated samples of one x are merged into their mean, whose noise variance is `noise^2 / n`; what they scatter around
+that mean enters the likelihood as its own term, so the noise is learned from repeats exactly as if every sample
+had its own row, at the price of the distinct x only.
+
+A few points cannot fix three hyper-parameters. Their logarithms are therefore bounded (no length scale shorter
+than the usual gap between neighbours, none longer than a few times the range) and carry weak normal priors, which
+decide alone when the data say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.optimize import minimize
+from threadpoolctl import ThreadpoolController
+
+from sluice.errors import SluiceError
+
+Vector = NDArray[np.float64]
+
+NOISE_BOUNDS = (1e-3, 1.0)
+"""In normalised targets. The floor keeps the condition number of the kernel matrix near 1e8, so that no
+jitter is needed: a matrix that still is not positive definite is a bad one, and says so."""
+AMPLITUDE_BOUNDS = (0.1, 10.0)
+SMALLEST_SCALE = 0.1
+"""What the line leaves over is divided by its deviation, but at least by this share of the line at its far end: two
+samples that lie on it do not mean that all do."""
+
+
+class BadMatrixError(SluiceError):
+    """The kernel matrix is not positive definite in spite of its noise: the samples are not numbers to learn from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hyperparameters:
+    """In units of x (length scale) and of the normalised targets (amplitude, noise: standard deviations)."""
+
+    length_scale: float
+    amplitude: float
+    noise: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Samples:
+    """Distinct positions, normalised mean of the samples at each, and how much they scatter; sorted by position."""
+
+    x: Vector
+    y: Vector
+    count: Vector
+    scatter: float
+    """Sum of squared deviations of all samples from the mean at their position."""
+    slope: float
+    scale: float
+
+    @staticmethod
+    def of(x: Sequence[float], y: Sequence[float], reach: float = 0.0) -> Samples:
+        """`reach` is the largest position that will be asked about, where it lies beyond the samples."""
+        given_x, given_y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+        if given_x.ndim != 1 or given_x.shape != given_y.shape or not given_x.size:
+            raise BadMatrixError(f"a fit needs as many targets as positions, got {given_y.size} for {given_x.size}")
+        if not (np.isfinite(given_x).all() and np.isfinite(given_y).all()):
+            raise BadMatrixError("a fit needs finite samples, got one that is not")
+        at, group, count = np.unique(given_x, return_inverse=True, return_counts=True)
+        mean = np.bincount(group, weights=given_y) / count
+        slope = float(at @ mean) / (float(at @ at) or 1.0)
+        left = mean - slope * at
+        far = max(float(np.abs(at).max()), reach)
+        scale = max(float(np.sqrt(np.mean(left**2))), SMALLEST_SCALE * abs(slope) * far) or 1.0
+        scatter = float(np.sum((given_y - mean[group]) ** 2)) / scale**2
+        return Samples(x=at, y=left / scale, count=count.astype(float), scatter=scatter, slope=slope, scale=scale)
+
+    @property
+    def repeats(self) -> float:
+        """Degrees of freedom that tell about noise alone."""
+        return float(self.count.sum() - self.count.size)
+
+    def length_bounds(self) -> tuple[float, float]:
+        """No wiggle between two neighbours can be seen, and anything much longer than the range is a line."""
+        if self.x.size == 1:
+            return (1.0, 16.0)
+        gap = float(np.median(np.diff(self.x)))
+        return (gap, 4.0 * max(float(self.x[-1] - self.x[0]), gap))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GaussianProcess:
+    """A fitted process: `predict` is all one needs."""
+
+    samples: Samples
+    hyperparameters: Hyperparameters
+    factor: NDArray[np.float64]
+    weights: Vector
+
+    @staticmethod
+    def fit(
+        x: Sequence[float], y: Sequence[float], *, reach: float = 0.0, hyperparameters: Hyperparameters | None = None
+    ) -> GaussianProcess:
+        """Fit, choosing hyper-parameters by marginal likelihood unless they are given. Same data, same object."""
+        return _fit(tuple(map(float, x)), tuple(map(float, y)), float(reach), hyperparameters)
+
+    def predict(self, x: Sequence[float] | Vector) -> tuple[Vector, Vector]:
+        """Mean and variance of the function itself (not of a noisy sample of it), in the targets' own units."""
+        at = np.asarray(x, dtype=float)
+        chosen = self.hyperparameters
+        away = (at[:, None] - self.samples.x[None, :]) / chosen.length_scale
+        cross = chosen.amplitude**2 * np.exp(-0.5 * away**2)
+        with one_thread():
+            solved = dpotrs(self.factor, cross.T, lower=1)[0]
+        mean = self.samples.slope * at + self.samples.scale * np.einsum("ij,j->i", cross, self.weights)
+        variance = chosen.amplitude**2 - np.einsum("ij,ji->i", cross, solved)
+        return mean, np.maximum(variance, 0.0) * self.samples.scale**2
+
+    @property
+    def noise(self) -> float:
+        """Standard deviation of one sample, in the targets' own units."""
+        return self.hyperparameters.noise * self.samples.scale
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Matrices of a hundred rows are too small to share: on a busy machine threads made a fit 50 times slower."""
+    context: AbstractContextManager[object] = _blas().limit(limits=1)
+    return context
+
+
+@lru_cache(maxsize=512)
+def _fit(x: tuple[float, ...], y: tuple[float, ...], reach: float, given: Hyperparameters | None) -> GaussianProcess:
+    samples = Samples.of(x, y, reach)
+    with one_thread():
+        chosen = given or choose_hyperparameters(samples)
+        squared = (samples.x[:, None] - samples.x[None, :]) ** 2
+        theta = np.log([chosen.length_scale, chosen.amplitude, chosen.noise])
+        factor = _factor(_covariance(theta, squared, samples.count)[1])
+        weights = dpotrs(factor, samples.y, lower=1)[0]
+    return GaussianProcess(samples=samples, hyperparameters=chosen, factor=factor, weights=weights)
+
+
+def choose_hyperparameters(samples: Samples) -> Hyperparameters:
+    """The most likely ones inside the bounds: the best of a few length scales, then a quasi-Newton climb."""
+    low, high = samples.length_bounds()
+    bounds = np.log([(low, high), AMPLITUDE_BOUNDS, NOISE_BOUNDS])
+    squared = (samples.x[:, None] - samples.x[None, :]) ** 2
+    centre = prior_centre(samples)
+    starts = [np.array([length, centre[1], centre[2]]) for length in np.linspace(bounds[0, 0], bounds[0, 1], 4)[:3]]
+    start = min(starts, key=lambda theta: negative_log_posterior(theta, samples, squared)[0])
+    found = minimize(
+        negative_log_posterior,
+        start,
+        args=(samples, squared),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 20, "ftol": 1e-6},
+    )
+    length_scale, amplitude, noise = np.exp(found.x)
+    return Hyperparameters(length_scale=float(length_scale), amplitude=float(amplitude), noise=float(noise))
+
+
+def prior_centre(samples: Samples) -> Vector:
+    """Logarithms of what we expect unseen: half the range, the targets' own deviation, a little of it as noise."""
+    low, high = samples.length_bounds()
+    return np.log([max(low, high / 8.0), 1.0, 0.05])
+
+
+PRIOR_DEVIATION = np.array([1.0, 0.7, 1.0])
+
+
+def negative_log_posterior(theta: Vector, samples: Samples, squared: Vector) -> tuple[float, Vector]:
+    """Minus log marginal likelihood of all samples minus log prior, up to a constant, with its gradient.
+
+    `theta` holds the logarithms of length scale, amplitude and noise; `squared` the squared distances.
+    """
+    kernel, covariance = _covariance(theta, squared, samples.count)
+    factor = _factor(covariance)
+    weights = dpotrs(factor, samples.y, lower=1)[0]
+    inverse = dpotri(factor, lower=1)[0]
+    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    noise_variance = float(np.exp(2 * theta[2]))
+
+    likelihood = -0.5 * float(samples.y @ weights) - float(np.log(np.diag(factor)).sum())
+    likelihood += -samples.repeats * float(theta[2]) - 0.5 * samples.scatter / noise_variance
+    slope = np.outer(weights, weights) - inverse
+    weighted = slope * kernel
+    gradient = np.array(
+        [
+            0.5 * float(np.sum(weighted * squared)) / float(np.exp(2 * theta[0])),
+            float(weighted.sum()),
+            float(np.sum(np.diag(slope) / samples.count)) * noise_variance
+            - samples.repeats
+            + samples.scatter / noise_variance,
+        ]
+    )
+    away = (theta - prior_centre(samples)) / PRIOR_DEVIATION
+    return -likelihood + 0.5 * float(away @ away), -gradient + away / PRIOR_DEVIATION
+
+
+def _covariance(theta: Vector, squared: Vector, count: Vector) -> tuple[Vector, Vector]:
+    """The kernel matrix, and the same with the noise of each mean on its diagonal."""
+    kernel = np.exp(2 * theta[1] - 0.5 * squared / np.exp(2 * theta[0]))
+    covariance = kernel.copy()
+    covariance[np.diag_indices_from(covariance)] += np.exp(2 * theta[2]) / count
+    return kernel, covariance
+
+
+def _factor(covariance: Vector) -> Vector:
+    factor, problem = dpotrf(covariance, lower=1, clean=1)
+    if problem:
+        raise BadMatrixError(
+            f"kernel matrix of {len(covariance)} positions is not positive definite at row {problem}, noise included"
+        )
+    result: Vector = factor
+    return result
