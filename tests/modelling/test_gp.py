@@ -29,14 +29,14 @@ def test_posterior_is_the_one_scikit_learn_computes_from_every_single_sample():
     x = [1, 1, 1, 2, 5, 5, 9, 12]
     y = noisy_capacity(1, x)
     ours = GaussianProcess.fit(x, y, hyperparameters=KNOWN)
-    slope, scale = ours.samples.slope, ours.samples.scale
+    law, scale = ours.samples.law, ours.samples.scale
     kernel = KNOWN.amplitude**2 * sklearn.kernels.RBF(KNOWN.length_scale)
     theirs = sklearn.GaussianProcessRegressor(kernel, alpha=KNOWN.noise**2, optimizer=None)
-    theirs.fit(np.array(x)[:, None], (y - slope * np.array(x)) / scale)
+    theirs.fit(np.array(x)[:, None], (y - law(np.array(x, dtype=float))) / scale)
     at = np.arange(1.0, 20.0)
     mean, variance = ours.predict(at)
     expected, deviation = theirs.predict(at[:, None], return_std=True)
-    np.testing.assert_allclose(mean, slope * at + scale * expected, rtol=1e-9)
+    np.testing.assert_allclose(mean, law(at) + scale * expected, rtol=1e-9)
     np.testing.assert_allclose(variance, (deviation * scale) ** 2, rtol=1e-6, atol=1e-9 * scale**2)
 
 
@@ -102,6 +102,7 @@ def test_any_dozen_samples_give_finite_predictions_and_hyperparameters_inside_th
         ([1, 2], [1.0], "as many targets"),
         ([1, 2], [1.0, float("nan")], "finite"),
         ([1, float("inf")], [1.0, 2.0], "finite"),
+        ([0, 1], [1.0, 2.0], "positive positions"),
     ],
 )
 def test_samples_that_cannot_be_learned_from_are_refused(x, y, says):

@@ -1,20 +1,20 @@
 """A Gaussian process over one number, made for a dozen noisy points and a refit at every decision.
 
-Prior mean proportional to x (what an operator does that scales perfectly), squared-exponential kernel, targets
-normalised, hyper-parameters by marginal likelihood:
+Prior mean a power law, squared-exponential kernel, targets normalised, hyper-parameters by marginal likelihood:
 
-    y = slope * x + scale * (f(x) + noise * N(0, 1))        slope: least squares through the origin
+    y = rate * x^exponent + scale * (f(x) + noise * N(0, 1))
     cov f(x), f(x') = amplitude^2 * exp(-(x - x')^2 / (2 * length_scale^2))
 
-A constant prior mean would make a capacity fall back to the average of what was seen; far from all samples a line
-through the origin is the better guess, and the one the linear methods make.
+A constant prior mean would make a capacity fall back to the average of what was seen. With one sample the law is the
+line through the origin, as the linear methods have it; further samples bend it, for coordination eats into every
+further instance.
 
 Repeated samples of one x are merged into their mean, whose noise variance is `noise^2 / n`; what they scatter around
 that mean enters the likelihood as its own term, so the noise is learned from repeats exactly as if every sample
 had its own row, at the price of the distinct x only.
 
 A few points cannot fix three hyper-parameters. Their logarithms are therefore bounded (no length scale shorter
-than the usual gap between neighbours, none longer than a few times the range) and carry weak normal priors, which
+than two gaps between neighbours, none longer than a few times the range) and carry weak normal priors, which
 decide alone when the data say nothing.
 """
 
@@ -40,8 +40,11 @@ NOISE_BOUNDS = (1e-3, 1.0)
 jitter is needed: a matrix that still is not positive definite is a bad one, and says so."""
 AMPLITUDE_BOUNDS = (0.1, 10.0)
 SMALLEST_SCALE = 0.1
-"""What the line leaves over is divided by its deviation, but at least by this share of the line at its far end: two
+"""What the law leaves over is divided by its deviation, but at least by this share of the law at its far end: two
 samples that lie on it do not mean that all do."""
+EXPONENTS = (0.3, 1.1)
+TRUST_IN_LINEARITY = 0.02
+"""Weight of the prior that the exponent is 1, in units of the spread of log x: it decides for neighbours alone."""
 
 
 class BadMatrixError(SluiceError):
@@ -57,6 +60,30 @@ class Hyperparameters:
     noise: float
 
 
+@dataclass(frozen=True)
+class Law:
+    """`rate * x^exponent`, for positive x."""
+
+    rate: float
+    exponent: float
+
+    @staticmethod
+    def of(x: Vector, y: Vector) -> Law:
+        """Least squares in logarithms; targets of 0 tell nothing about a law of this form and are passed over."""
+        told = y > 0
+        if not told.any():
+            return Law(0.0, 1.0)
+        log_x, log_y = np.log(x[told]), np.log(y[told])
+        from_mean = log_x - log_x.mean()
+        spread = float(from_mean @ from_mean)
+        wanted = (float(from_mean @ log_y) + TRUST_IN_LINEARITY) / (spread + TRUST_IN_LINEARITY)
+        exponent = min(max(wanted, EXPONENTS[0]), EXPONENTS[1])
+        return Law(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
+
+    def __call__(self, x: Vector) -> Vector:
+        return self.rate * x**self.exponent
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Samples:
     """Distinct positions, normalised mean of the samples at each, and how much they scatter; sorted by position."""
@@ -66,7 +93,7 @@ class Samples:
     count: Vector
     scatter: float
     """Sum of squared deviations of all samples from the mean at their position."""
-    slope: float
+    law: Law
     scale: float
 
     @staticmethod
@@ -75,16 +102,16 @@ class Samples:
         given_x, given_y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if given_x.ndim != 1 or given_x.shape != given_y.shape or not given_x.size:
             raise BadMatrixError(f"a fit needs as many targets as positions, got {given_y.size} for {given_x.size}")
-        if not (np.isfinite(given_x).all() and np.isfinite(given_y).all()):
-            raise BadMatrixError("a fit needs finite samples, got one that is not")
+        if not (np.isfinite(given_x).all() and np.isfinite(given_y).all() and (given_x > 0).all()):
+            raise BadMatrixError("a fit needs finite samples at positive positions, got one that is not")
         at, group, count = np.unique(given_x, return_inverse=True, return_counts=True)
         mean = np.bincount(group, weights=given_y) / count
-        slope = float(at @ mean) / (float(at @ at) or 1.0)
-        left = mean - slope * at
-        far = max(float(np.abs(at).max()), reach)
-        scale = max(float(np.sqrt(np.mean(left**2))), SMALLEST_SCALE * abs(slope) * far) or 1.0
+        law = Law.of(at, mean)
+        left = mean - law(at)
+        far = float(law(np.array([max(float(at.max()), reach)]))[0])
+        scale = max(float(np.sqrt(np.mean(left**2))), SMALLEST_SCALE * far) or 1.0
         scatter = float(np.sum((given_y - mean[group]) ** 2)) / scale**2
-        return Samples(x=at, y=left / scale, count=count.astype(float), scatter=scatter, slope=slope, scale=scale)
+        return Samples(x=at, y=left / scale, count=count.astype(float), scatter=scatter, law=law, scale=scale)
 
     @property
     def repeats(self) -> float:
@@ -92,11 +119,11 @@ class Samples:
         return float(self.count.sum() - self.count.size)
 
     def length_bounds(self) -> tuple[float, float]:
-        """No wiggle between two neighbours can be seen, and anything much longer than the range is a line."""
+        """A bend takes three samples to be seen, and anything much longer than the range is a line."""
         if self.x.size == 1:
-            return (1.0, 16.0)
-        gap = float(np.median(np.diff(self.x)))
-        return (gap, 4.0 * max(float(self.x[-1] - self.x[0]), gap))
+            return (2.0, 16.0)
+        shortest = 2.0 * float(np.median(np.diff(self.x)))
+        return (shortest, 4.0 * max(float(self.x[-1] - self.x[0]), shortest))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -123,7 +150,7 @@ class GaussianProcess:
         cross = chosen.amplitude**2 * np.exp(-0.5 * away**2)
         with one_thread():
             solved = dpotrs(self.factor, cross.T, lower=1)[0]
-        mean = self.samples.slope * at + self.samples.scale * np.einsum("ij,j->i", cross, self.weights)
+        mean = self.samples.law(at) + self.samples.scale * np.einsum("ij,j->i", cross, self.weights)
         variance = chosen.amplitude**2 - np.einsum("ij,ji->i", cross, solved)
         return mean, np.maximum(variance, 0.0) * self.samples.scale**2
 

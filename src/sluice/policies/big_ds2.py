@@ -1,0 +1,49 @@
+"""ContTune's Big phase in front of DS2: the yardstick for what the Small phase is worth (ContTune section 7.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice.model import Decision, Observation
+from sluice.policies.base import Memory, policy
+from sluice.policies.big_phase import big_wish
+from sluice.policies.ds2 import Ds2
+from sluice.policies.provisioning import State, provisioning, same_load, source_loads
+from sluice.registry import parameter
+
+
+@policy("big-ds2")
+@dataclass(frozen=True, kw_only=True)
+class BigDs2:
+    """Big phase while the job falls behind, DS2 as soon as it does not.
+
+    If DS2 itself left the job too small, at a load under which it kept up before, DS2 goes on: its rates are the
+    real ones, and another Big phase would only be taken back again.
+    """
+
+    over_provisioning: float = parameter(1.0, "DS2's factor on the instances needed")
+    max_parallelism: int = parameter(90, "the Big phase stops doubling here")
+
+    def __post_init__(self) -> None:
+        Ds2(over_provisioning=self.over_provisioning)
+        if self.max_parallelism < 1:
+            raise ValueError(f"max_parallelism must be at least 1, got {self.max_parallelism}")
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+        now = observation.parallelism
+        state = provisioning(observation)
+        loads = source_loads(observation)
+        p_max = max([*now.values(), memory.get("p_max", 1)])
+        kept = {**memory, "p_max": p_max}
+        if state.state is State.CATCHING_UP:
+            return Decision.hold(f"big-ds2: waits for the backlog to go, {state.why}"), kept
+        if state.state is State.BEHIND and not same_load(memory.get("loads"), loads):
+            wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
+            if wish != now:
+                kept["p_max"] = max(wish.values())
+                return Decision(parallelism=wish, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept
+        if state.state is State.KEEPING_UP:
+            kept["loads"] = loads
+        inner = Ds2(over_provisioning=self.over_provisioning)
+        decision, kept["ds2"] = inner.decide(observation, memory.get("ds2", {}))
+        return decision.model_copy(update={"reason": f"big-{decision.reason}"}), kept

@@ -1,0 +1,160 @@
+"""ContTune: a Big phase that ends backpressure at once, a Small phase that reuses all that was ever measured.
+
+Lian et al., "ContTune: Continuous Tuning by Conservative Bayesian Optimization" (PVLDB 16, 2023), sections 4 and 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sluice.model import Decision, Observation
+from sluice.modelling.history import History, read_histories, write_histories
+from sluice.policies.base import Memory, policy
+from sluice.policies.big_phase import big_wish
+from sluice.policies.conservative import Choice, choose
+from sluice.policies.numbers import listing, ratio, whole_instances
+from sluice.policies.provisioning import (
+    State,
+    processing_abilities,
+    provisioning,
+    real_input_rates,
+    same_load,
+    source_loads,
+)
+from sluice.registry import parameter
+
+LEVELS_KEPT = 200
+BURSTY = 0.5
+"""A rate below this share of what the same load brought before is a window that has not fired yet."""
+
+
+@policy("conttune")
+@dataclass(frozen=True, kw_only=True)
+class ContTune:
+    """Conservative Bayesian optimisation on the history of (parallelism, processing ability).
+
+    Under-provisioned at a load whose real rates are not known: Big phase. Else every operator on its own gets the
+    smallest parallelism whose expected processing ability covers its real input rate; all are applied at once.
+
+    Real rates are remembered per load level: a load that comes again needs no Big phase (the paper's footnote 3
+    for the tuning time under way; a level seen before is the same case). History and levels live in the memory.
+    """
+
+    alpha: int = parameter(3, "how far from a measured parallelism the history is trusted; beyond it, linear scaling")
+    acquisition: Literal["feasible-mean", "expected-improvement"] = parameter(
+        "feasible-mean", "feasible-mean (eq. 5) or expected-improvement (eq. 4, constrained)"
+    )
+    over_provisioning: float = parameter(1.0, "factor on the real input rates")
+    max_parallelism: int = parameter(90, "the Big phase stops doubling here")
+    forget_beyond: float = parameter(
+        0.25, "two samples in a row that differ by this share from those of the same parallelism end the history"
+    )
+
+    def __post_init__(self) -> None:
+        if self.alpha < 0:
+            raise ValueError(f"alpha must be 0 or more instances, got {self.alpha}")
+        if not 0 < self.over_provisioning < float("inf"):
+            raise ValueError(f"over_provisioning must be a positive number, got {self.over_provisioning}")
+        if self.max_parallelism < 1:
+            raise ValueError(f"max_parallelism must be at least 1, got {self.max_parallelism}")
+        if not 0 < self.forget_beyond < 1:
+            raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+        now = observation.parallelism
+        histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
+        state = provisioning(observation)
+        loads = source_loads(observation)
+        levels = list(memory.get("levels", []))
+        known = recall(levels, loads)
+        p_max = max([*now.values(), memory.get("p_max", 1), *(h.largest for h in histories.values())])
+        kept: dict[str, Any] = {"history": write_histories(histories), "levels": levels, "p_max": p_max}
+        note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
+
+        if state.state is State.BEHIND:
+            wish, why = self._small(observation, histories, known, p_max) if known else ({}, "")
+            if any(wish[name] > now[name] for name in wish):
+                return Decision(parallelism=wish, reason=f"conttune: load seen before, {why}{note}"), kept
+            wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
+            if wish == now:
+                return Decision.hold(f"conttune: {state.why}, and all at the largest parallelism{note}"), kept
+            kept["p_max"] = max(wish.values())
+            reason = f"conttune: Big phase, all to {kept['p_max']}: {state.why}{note}"
+            return Decision(parallelism=wish, reason=reason), kept
+
+        doubted = [name for name, history in histories.items() if history.in_doubt]
+        if doubted:
+            return Decision.hold(f"conttune: {listing(doubted)} contradicts its history, looking once more"), kept
+        if state.state is State.CATCHING_UP:
+            return Decision.hold(f"conttune: waits for the backlog to go, {state.why}{note}"), kept
+        rates = settled_rates(observation, known)
+        kept["levels"] = remember(levels, loads, rates)
+        wish, why = self._small(observation, histories, rates, p_max)
+        if all(wish[name] == now[name] for name in wish):
+            return Decision.hold(f"conttune: nothing to change, {why}{note}"), kept
+        return Decision(parallelism=wish, reason=f"conttune: Small phase, {why}{note}"), kept
+
+    def _small(
+        self, observation: Observation, histories: Mapping[str, History], rates: Mapping[str, float], p_max: int
+    ) -> tuple[dict[str, int], str]:
+        """The wish for the operators of which anything is known, those that change explained first."""
+        choices: dict[str, Choice] = {}
+        for name, metrics in observation.operators.items():
+            if name not in rates:
+                continue
+            needed = rates[name] * self.over_provisioning
+            instances = ratio(needed, metrics.per_instance_rate())
+            choice = choose(
+                histories.get(name, History()),
+                needed,
+                None if instances is None else min(whole_instances(instances), self.max_parallelism),
+                alpha=self.alpha,
+                acquisition=self.acquisition,
+                p_max=p_max,
+            )
+            if choice is not None:
+                choices[name] = choice
+        now = observation.parallelism
+        order = sorted(choices, key=lambda name: (-abs(choices[name].parallelism - now[name]), name))
+        why = listing(f"{name} {now[name]} -> {choices[name].why}" for name in order) or "no rate known of any operator"
+        return {name: choice.parallelism for name, choice in choices.items()}, why
+
+
+def learn(observation: Observation, memory: Memory, *, tolerance: float) -> tuple[dict[str, History], tuple[str, ...]]:
+    """The histories with this window's samples, and the operators whose past was thrown away for them."""
+    histories = read_histories(memory)
+    forgot = []
+    for name, ability in processing_abilities(observation).items():
+        before = histories.get(name, History())
+        histories[name] = before.add(observation.operators[name].parallelism, ability, tolerance=tolerance)
+        if histories[name].forgotten > before.forgotten:
+            forgot.append(name)
+    return histories, tuple(forgot)
+
+
+def recall(levels: list[Mapping[str, Any]], loads: dict[str, float] | None) -> dict[str, float]:
+    """Real input rates remembered for this load; empty if it is new."""
+    for level in reversed(levels):
+        if same_load(level["loads"], loads):
+            return dict(level["rates"])
+    return {}
+
+
+def remember(
+    levels: list[Mapping[str, Any]], loads: dict[str, float] | None, rates: Mapping[str, float]
+) -> list[Mapping[str, Any]]:
+    if loads is None or not rates:
+        return levels
+    others = [level for level in levels if not same_load(level["loads"], loads)]
+    return [*others, {"loads": loads, "rates": dict(rates)}][-LEVELS_KEPT:]
+
+
+def settled_rates(observation: Observation, known: Mapping[str, float]) -> dict[str, float]:
+    """The real rates seen now; where a window has not fired yet, those remembered for this load."""
+    rates = real_input_rates(observation)
+    for name, before in known.items():
+        if name in observation.operators and rates.get(name, 0.0) < BURSTY * before:
+            rates[name] = before
+    return rates

@@ -1,0 +1,116 @@
+"""Is the job keeping up, catching up, or falling behind? And what would its operators really receive?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sluice.model import Observation
+from sluice.policies.flows import arriving_rate, consumed_rate, source_arrival_rate
+from sluice.policies.numbers import number, ratio
+
+GROWTH = 0.02
+"""Lag that grows slower than this share of the arriving load is measurement noise or a start-up."""
+SLACK_S = 5.0
+"""Lag of so many seconds of load is what batches and buffers hold anyway."""
+BACKPRESSURE = 0.1
+SAME_LOAD = 0.05
+"""Loads closer than this (relative) count as the same."""
+MOST_SHORT = 1.25
+"""A source that reads even less of what arrives has just started, and its rates say nothing."""
+LEAST_BUSY = 0.05
+"""Below this busy share, input / busy says more about the clock than about the operator."""
+
+
+class State(Enum):
+    """Of the whole job."""
+
+    BEHIND = "under-provisioned"
+    CATCHING_UP = "catching up"
+    KEEPING_UP = "keeping up"
+
+
+@dataclass(frozen=True)
+class Provisioning:
+    """The job's state with its numbers in words."""
+
+    state: State
+    why: str
+
+
+def provisioning(observation: Observation) -> Provisioning:
+    """Behind if a queue without a bound grows by more than noise, or something is backpressured with no lag known.
+
+    Backpressure with a shrinking source lag is a job that catches up; its capacity is sufficient.
+    """
+    topology = observation.topology
+    longest_s, longest = 0.0, ""
+    lag_known = False
+    for name in topology.order:
+        metrics = observation.operators[name]
+        load = source_arrival_rate(metrics) if topology.is_source(name) else arriving_rate(metrics)
+        if metrics.lag is None or metrics.lag_rate is None or not load:
+            continue
+        lag_known = lag_known or topology.is_source(name)
+        lag_s = metrics.lag / load
+        if metrics.lag_rate > GROWTH * load and lag_s > SLACK_S:
+            return Provisioning(
+                State.BEHIND,
+                f"{name}: lag grows by {number(metrics.lag_rate)} of {number(load)} rec/s arriving",
+            )
+        if lag_s > longest_s and metrics.lag_rate < -GROWTH * load:
+            longest_s, longest = lag_s, name
+    if longest_s > SLACK_S:
+        return Provisioning(State.CATCHING_UP, f"{longest}: {number(longest_s)} s of lag, shrinking")
+    if not lag_known:
+        for name, metrics in observation.operators.items():
+            if (metrics.backpressure or 0.0) > BACKPRESSURE:
+                return Provisioning(State.BEHIND, f"{name}: backpressured {number(metrics.backpressure or 0.0)}")
+    return Provisioning(State.KEEPING_UP, "no queue grows")
+
+
+def source_loads(observation: Observation) -> dict[str, float] | None:
+    """Arrival rate of every source; null if one is unknown."""
+    found: dict[str, float] = {}
+    for name in observation.topology.sources:
+        rate = source_arrival_rate(observation.operators[name])
+        if rate is None:
+            return None
+        found[name] = rate
+    return found
+
+
+def same_load(one: dict[str, float] | None, other: dict[str, float] | None) -> bool:
+    if one is None or other is None or one.keys() != other.keys():
+        return False
+    return all(abs(one[name] - other[name]) <= SAME_LOAD * max(one[name], other[name]) for name in one)
+
+
+def real_input_rates(observation: Observation) -> dict[str, float]:
+    """Records/s every operator would receive if the job read just what arrives; unknown ones are left out.
+
+    ContTune 4.1: while a job is not under-provisioned, what its operators are seen to receive is the real rate. A
+    job that works off a backlog reads more than arrives, one that is a hair too small reads less; the rates are
+    scaled by that ratio.
+    """
+    loads = source_loads(observation)
+    read = [consumed_rate(observation.operators[name]) for name in observation.topology.sources]
+    consumed = sum(rate or 0.0 for rate in read)
+    read_short = None if loads is None else ratio(sum(loads.values()), consumed)
+    scale = 1.0 if read_short is None else min(read_short, MOST_SHORT)
+    rates: dict[str, float] = {}
+    for name, metrics in observation.operators.items():
+        found = loads[name] if loads is not None and name in loads else arriving_rate(metrics)
+        if found is not None:
+            rates[name] = found if loads is not None and name in loads else found * scale
+    return rates
+
+
+def processing_abilities(observation: Observation) -> dict[str, float]:
+    """`PA = input_rate / busy` (ContTune eq. 1) of all operators that were busy enough to tell."""
+    found = {}
+    for name, metrics in observation.operators.items():
+        rate = metrics.per_instance_rate()
+        if rate is not None and (metrics.busy is None or metrics.busy >= LEAST_BUSY):
+            found[name] = rate * metrics.parallelism
+    return found

@@ -1,0 +1,214 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from sluice.modelling.history import History
+from sluice.policies import policies
+from sluice.policies.conservative import acquire, choose
+from sluice.policies.conttune import ContTune
+from tests.policies.jobs import job
+from tests.policies.steady import Chain
+
+Q1_MAPPER = {
+    1: [529573, 537531, 526027, 536475, 539868, 507965],
+    2: [966817],
+    4: [1829696],
+    6: [2535503],
+    7: [2936889],
+    8: [3118478],
+    10: [3721099],
+    13: [4624714],
+    15: [4967828],
+    20: [6350677],
+    21: [6465250],
+    25: [7089387],
+    26: [7476392],
+}
+"""Capacity by parallelism of the Nexmark Q1 mapper, published with ContTune (records/s)."""
+
+
+def history_of(curve, parallelisms):
+    return History({p: (curve(p),) for p in parallelisms})
+
+
+def power(rate, exponent):
+    return lambda p: rate * p**exponent
+
+
+def wavy(rate, exponent, wave, period):
+    """More than one mode: capacity dips where instances collide."""
+    return lambda p: rate * p**exponent * (1 + wave * np.sin(2 * np.pi * p / period))
+
+
+@pytest.mark.parametrize("alpha", [1, 2, 3, 10])
+def test_eleven_instances_of_the_published_mapper_for_four_million_records(alpha):
+    history = History({p: tuple(map(float, found)) for p, found in Q1_MAPPER.items()})
+    chosen = choose(history, 4e6, 99, alpha=alpha, acquisition="feasible-mean", p_max=26)
+    assert chosen is not None
+    assert chosen.parallelism == 11
+    assert "by history" in chosen.why
+
+
+def test_the_same_by_the_policy_with_that_history_in_its_memory():
+    memory = {"history": {"map": {"samples": {str(p): found for p, found in Q1_MAPPER.items()}, "doubts": []}}}
+    seen = job(
+        "source>map",
+        source={"parallelism": 1, "input_rate": 4e6, "arrival_rate": 4e6, "busy": 0.5, "lag": 0, "lag_rate": 0},
+        map={"parallelism": 26, "input_rate": 4e6, "busy": 4e6 / 7476392},
+    )
+    decision, kept = ContTune().decide(seen, memory)
+    assert decision.parallelism["map"] == 11
+    assert json.loads(json.dumps(kept)) == kept
+
+
+def test_alpha_zero_takes_only_what_was_measured_and_else_scales_linearly():
+    history = History({p: tuple(map(float, found)) for p, found in Q1_MAPPER.items()})
+    assert choose(history, 4e6, 14, alpha=0, acquisition="feasible-mean", p_max=26).parallelism == 14
+    assert choose(history, 4.6e6, 99, alpha=0, acquisition="feasible-mean", p_max=26).parallelism == 13
+
+
+@given(
+    rate=st.floats(1e2, 1e6),
+    exponent=st.floats(0.5, 1.0),
+    share=st.floats(0.05, 0.95),
+    seen=st.sets(st.integers(1, 40), min_size=1, max_size=6),
+)
+@settings(max_examples=25, deadline=None)
+def test_on_a_concave_curve_it_settles_at_the_optimum_whatever_was_measured_before(rate, exponent, share, seen):
+    curve = power(rate, exponent)
+    chain = Chain({"source": power(1e9, 1.0), "map": curve}, load=share * curve(40))
+    optimum = chain.optimum()["map"]
+    assume(curve(optimum) > 1.01 * chain.load)  # closer than that no measured curve can be told apart
+    chain.memory = {"history": {"map": history_of(curve, seen).to_data()}}
+    chain.settle(ContTune())
+    assert chain.parallelism["map"] == optimum
+
+
+@given(exponent=st.floats(0.6, 1.0), wave=st.floats(0.0, 0.25), period=st.floats(5.0, 20.0), share=st.floats(0.1, 0.9))
+@settings(max_examples=40, deadline=None)
+def test_on_a_curve_of_many_modes_a_full_history_gives_the_smallest_parallelism_that_suffices(
+    exponent, wave, period, share
+):
+    curve = wavy(1000.0, exponent, wave, period)
+    history = history_of(curve, range(1, 41))
+    rate = share * curve(40)
+    smallest = next(p for p in range(1, 41) if curve(p) >= rate and (p == 40 or curve(p + 1) >= rate))
+    assert acquire(history, rate, acquisition="feasible-mean", p_max=40) == smallest
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_on_a_curve_of_many_modes_gaps_in_the_history_are_closed_until_the_choice_is_a_measured_one(seed):
+    rng = np.random.default_rng(seed)
+    curve = wavy(1000.0, rng.uniform(0.7, 1.0), rng.uniform(0.02, 0.12), rng.uniform(10, 20))
+    chain = Chain({"source": power(1e9, 1.0), "map": curve}, load=rng.uniform(0.3, 0.8) * curve(30))
+    chain.memory = {"history": {"map": history_of(curve, range(2, 32, 2)).to_data()}}
+    chain.settle(ContTune())
+    best = chain.optimum()["map"]
+    feasible_with_neighbour = next(p for p in range(1, 40) if curve(p) >= chain.load and curve(p + 1) >= chain.load)
+    assert chain.parallelism["map"] in (best, feasible_with_neighbour)
+
+
+def test_the_big_phase_doubles_everyone_until_nothing_falls_behind_then_small_fits_all_at_once():
+    curves = {"source": power(20.0, 1.0), "map": power(1.0, 1.0), "sink": power(10.0, 1.0)}
+    chain = Chain(curves, load=11.0)
+    chain.settle(ContTune())
+    wishes = [dict(d.parallelism) for d in chain.decisions if not d.is_hold]
+    everyone = dict.fromkeys
+    assert wishes[:4] == [everyone(curves, 2), everyone(curves, 4), everyone(curves, 8), everyone(curves, 16)]
+    assert chain.decisions[0].reason.startswith("conttune: Big phase, all to 2: source: lag grows by")
+    assert wishes[4:] == [{"source": 1, "map": 11, "sink": 2}]
+
+
+def test_the_big_phase_starts_at_the_largest_parallelism_in_the_history():
+    chain = Chain({"source": power(20.0, 1.0), "map": power(1.0, 1.0)}, load=11.0)
+    chain.memory = {"p_max": 13, "history": {}}
+    chain.step(ContTune())
+    assert chain.parallelism == {"source": 13, "map": 13}
+
+
+def test_a_load_that_comes_again_takes_one_reconfiguration_even_upwards_and_after_a_restart():
+    chain = Chain({"source": power(1e3, 1.0), "map": power(5.0, 0.85), "sink": power(1e3, 1.0)}, load=20.0)
+    for chain.load in (20.0, 50.0, 20.0):
+        chain.settle(ContTune())
+    low = dict(chain.parallelism)
+    chain.memory = json.loads(json.dumps(chain.memory))
+    chain.load, before = 50.0, chain.reconfigurations
+    chain.settle(ContTune())
+    assert chain.reconfigurations == before + 1
+    assert chain.parallelism["map"] == chain.optimum()["map"] > low["map"]
+    assert any("load seen before" in d.reason for d in chain.decisions)
+
+
+def test_code_that_got_slower_is_noticed_and_its_old_history_forgotten():
+    chain = Chain({"source": power(1e3, 1.0), "map": power(5.0, 0.9)}, load=40.0)
+    for chain.load in (40.0, 20.0, 30.0):
+        chain.settle(ContTune())
+    chain.curves = {"source": power(1e3, 1.0), "map": power(2.0, 0.9)}
+    for chain.load in (30.0, 20.0, 40.0):
+        chain.settle(ContTune())
+        assert chain.parallelism["map"] == chain.optimum()["map"]
+    assert any("forgotten" in d.reason for d in chain.decisions)
+    newest = History.from_data(chain.memory["history"]["map"])
+    assert all(found == pytest.approx(2.0 * p**0.9) for p in newest.samples for found in newest.samples[p])
+
+
+def test_one_odd_window_changes_nothing():
+    history = History({4: (100.0, 101.0)})
+    doubted = history.add(4, 40.0, tolerance=0.25)
+    assert doubted.in_doubt
+    assert doubted.samples == history.samples
+    assert doubted.add(4, 99.0, tolerance=0.25).samples == {4: (100.0, 101.0, 99.0)}
+    assert doubted.add(4, 41.0, tolerance=0.25).samples == {4: (40.0, 41.0)}
+
+
+def test_expected_improvement_tries_fewer_instances_than_the_mean_allows_but_stops():
+    curve = power(5.0, 0.85)
+    chain = Chain({"source": power(1e3, 1.0), "map": curve}, load=40.0, noise=0.01)
+    chain.settle(ContTune(acquisition="expected-improvement"), most=80)
+    assert abs(chain.parallelism["map"] - chain.optimum()["map"]) <= 1
+
+
+@pytest.mark.parametrize("name", ["conttune", "big-ds2", "random-search"])
+def test_at_the_largest_parallelism_it_says_so_and_goes_no_further(name):
+    policy = policies.create(name, {"max_parallelism": 4})
+    chain = Chain({"source": power(1e3, 1.0), "map": power(1.0, 1.0)}, load=50.0)
+    for _ in range(30):
+        chain.step(policy)
+    assert max(chain.parallelism.values()) <= 50
+    if name != "big-ds2":
+        assert max(chain.parallelism.values()) <= 4
+
+
+def test_big_ds2_goes_up_at_once_and_down_by_ds2():
+    chain = Chain({"source": power(1e3, 1.0), "map": power(5.0, 0.85)}, load=30.0)
+    chain.settle(policies.create("big-ds2"))
+    assert chain.curves["map"](chain.parallelism["map"]) >= 30.0
+    assert chain.parallelism["map"] <= chain.optimum()["map"] + 1
+
+
+def test_random_search_keeps_the_cheapest_that_kept_up_and_is_the_same_for_the_same_seed():
+    ends = []
+    for _ in range(2):
+        chain = Chain({"source": power(1e3, 1.0), "map": power(5.0, 0.85)}, load=12.0)
+        for _ in range(25):
+            chain.step(policies.create("random-search", {"seed": 7}))
+        ends.append(chain.parallelism)
+    assert ends[0] == ends[1]
+    assert chain.share() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"alpha": -1}, "alpha must be 0 or more instances, got -1"),
+        ({"acquisition": "ucb"}, "acquisition"),
+        ({"forget_beyond": 1.5}, "forget_beyond must be in"),
+        ({"max_parallelism": 0}, "max_parallelism must be at least 1, got 0"),
+    ],
+)
+def test_bad_settings_are_named(settings, says):
+    with pytest.raises(ValueError, match=says):
+        policies.create("conttune", settings)
