@@ -110,7 +110,7 @@ class Samples:
         left = mean - law(at)
         far = float(law(np.array([max(float(at.max()), reach)]))[0])
         scale = max(float(np.sqrt(np.mean(left**2))), SMALLEST_SCALE * far) or 1.0
-        scatter = float(np.sum((given_y - mean[group]) ** 2)) / scale**2
+        scatter = float(np.sum(((given_y - mean[group]) / scale) ** 2))
         return Samples(x=at, y=left / scale, count=count.astype(float), scatter=scatter, law=law, scale=scale)
 
     @property

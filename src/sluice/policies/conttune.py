@@ -79,14 +79,16 @@ class ContTune:
                 return Decision(parallelism=wish, reason=f"conttune: load seen before, {why}{note}"), kept
             wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
             if wish == now:
-                return Decision.hold(f"conttune: {state.why}, and all at the largest parallelism{note}"), kept
+                return Decision.hold(f"conttune: {state.why}, and all at {p_max} already{note}"), kept
             kept["p_max"] = max(wish.values())
             reason = f"conttune: Big phase, all to {kept['p_max']}: {state.why}{note}"
             return Decision(parallelism=wish, reason=reason), kept
 
         doubted = [name for name, history in histories.items() if history.in_doubt]
         if doubted:
-            return Decision.hold(f"conttune: {listing(doubted)} contradicts its history, looking once more"), kept
+            return Decision.hold(
+                f"conttune: {listing(doubted)} differs from its history by over {self.forget_beyond:g}, waits"
+            ), kept
         if state.state is State.CATCHING_UP:
             return Decision.hold(f"conttune: waits for the backlog to go, {state.why}{note}"), kept
         rates = settled_rates(observation, known)
@@ -118,7 +120,9 @@ class ContTune:
                 choices[name] = choice
         now = observation.parallelism
         order = sorted(choices, key=lambda name: (-abs(choices[name].parallelism - now[name]), name))
-        why = listing(f"{name} {now[name]} -> {choices[name].why}" for name in order) or "no rate known of any operator"
+        why = listing(f"{name} {now[name]} -> {choices[name].why}" for name in order) or (
+            f"rate known of none of {len(now)} operators"
+        )
         return {name: choice.parallelism for name, choice in choices.items()}, why
 
 

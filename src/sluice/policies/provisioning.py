@@ -7,7 +7,7 @@ from enum import Enum
 
 from sluice.model import Observation
 from sluice.policies.flows import arriving_rate, consumed_rate, source_arrival_rate
-from sluice.policies.numbers import number, ratio
+from sluice.policies.numbers import LARGEST, number, ratio
 
 GROWTH = 0.02
 """Lag that grows slower than this share of the arriving load is measurement noise or a start-up."""
@@ -66,7 +66,7 @@ def provisioning(observation: Observation) -> Provisioning:
         for name, metrics in observation.operators.items():
             if (metrics.backpressure or 0.0) > BACKPRESSURE:
                 return Provisioning(State.BEHIND, f"{name}: backpressured {number(metrics.backpressure or 0.0)}")
-    return Provisioning(State.KEEPING_UP, "no queue grows")
+    return Provisioning(State.KEEPING_UP, f"none of {len(observation.operators)} queues grows")
 
 
 def source_loads(observation: Observation) -> dict[str, float] | None:
@@ -111,6 +111,7 @@ def processing_abilities(observation: Observation) -> dict[str, float]:
     found = {}
     for name, metrics in observation.operators.items():
         rate = metrics.per_instance_rate()
-        if rate is not None and (metrics.busy is None or metrics.busy >= LEAST_BUSY):
+        told = metrics.busy is None or metrics.busy >= LEAST_BUSY
+        if rate is not None and told and 1 / LARGEST <= rate * metrics.parallelism <= LARGEST:
             found[name] = rate * metrics.parallelism
     return found

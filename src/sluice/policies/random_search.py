@@ -36,6 +36,8 @@ class RandomSearch:
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         now = observation.parallelism
         loads = source_loads(observation)
+        if loads is None:
+            return Decision.hold(f"random search: load unknown, keeps its {_slots(now)} slots"), memory
         kept: dict[str, Any] = {"drawn": 0, **memory}
         if not same_load(memory.get("loads"), loads):
             kept |= {"loads": loads, "tried": 0, "best": None}
