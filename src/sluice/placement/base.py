@@ -11,7 +11,7 @@ from typing import Protocol, Self
 from pydantic import Field, model_validator
 
 from sluice.model import Cluster, Graph, Placement
-from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Share
+from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism
 from sluice.registry import Registry
 
 
@@ -88,11 +88,18 @@ class Placed(Frozen):
     thresholds: Costs | None = Field(None, description="limits the search kept to; null for strategies without any")
     explored: Count = Field(0, description="search nodes, moves or solver branches looked at")
     elapsed_s: NonNegative = 0.0
-    gap: Share | None = Field(
-        None, description="how far the largest cost is from its proven lower bound; 0 is proven best, null unknown"
+    gap: NonNegative | None = Field(
+        None, description="by how much the sum of costs can fall at most; 0 is proven best, null where nobody asked"
     )
     moved: Count | None = Field(None, description="tasks that change their worker, where a present placement is known")
     reason: str = Field(min_length=1)
+
+    @staticmethod
+    def no_room(request: PlacementRequest) -> Placed:
+        """The one answer all strategies give when slots are short."""
+        return Placed(
+            placement=None, reason=f"{request.tasks} tasks need slots, the cluster has {request.cluster.slots}"
+        )
 
     @property
     def feasible(self) -> bool:

@@ -1,0 +1,214 @@
+"""Compiled local search: move and swap tasks until no worker exceeds the limits.
+
+Large clusters are out of reach of enumeration, but a worker's load depends on its own column only, so a move or a
+swap changes two workers and is priced in a few additions. One step relieves the worker that exceeds its limits most,
+by the best move or swap there is; what has just left a worker may not come back for a while, so plateaus are crossed.
+Chance comes from a small generator inside: the same start and seed give the same plan.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sluice.placement.columns import CPU, IO, NET, ROUNDING, column_load, network_change
+from sluice.placement.compiled import compiled
+
+
+@compiled
+def spread_out(arrays: Any, wanted: Any) -> Any:
+    """A first plan: heaviest layers first, every task to the worker on which it adds least to the squared loads.
+
+    Only the `wanted` dimensions count; the others may become anything.
+    """
+    layers, workers = arrays.pinned.shape
+    counts = arrays.pinned.copy()
+    total = np.zeros((3, workers))
+    free = arrays.slots.copy()
+    for worker in range(workers):
+        column_load(arrays, counts, worker, total)
+        free[worker] -= counts[:, worker].sum()
+    for layer in range(layers):
+        for _ in range(arrays.tasks[layer] - arrays.pinned[layer].sum()):
+            best, best_rise = -1, np.inf
+            for worker in range(workers):
+                if free[worker] == 0:
+                    continue
+                added = (
+                    arrays.load[CPU, layer],
+                    arrays.load[IO, layer],
+                    network_change(arrays, counts, worker, layer, 1),
+                )
+                # where loads are equal the emptier worker is taken: slots stay free everywhere
+                rise = -1e-9 * free[worker]
+                for d in range(3):
+                    if wanted[d]:
+                        relief = arrays.relief[d, worker]
+                        rise += added[d] * (2.0 * total[d, worker] + added[d]) * relief * relief
+                if rise < best_rise:
+                    best, best_rise = worker, rise
+            counts[layer, best] += 1
+            free[best] -= 1
+            column_load(arrays, counts, best, total)
+    return counts
+
+
+@compiled
+def _over(arrays: Any, worker: int, ceiling: Any, cpu: float, io: float, net: float) -> Any:
+    """By how much a worker with these loads exceeds the limits, all dimensions together."""
+    relief = arrays.relief
+    return (
+        max(cpu * relief[CPU, worker] - ceiling[CPU], 0.0)
+        + max(io * relief[IO, worker] - ceiling[IO], 0.0)
+        + max(net * relief[NET, worker] - ceiling[NET], 0.0)
+    )
+
+
+@compiled
+def _next_random(state: Any) -> Any:
+    """Marsaglia's xorshift; the state is a one-element array."""
+    found = state[0]
+    found ^= found << np.uint64(13)
+    found ^= found >> np.uint64(7)
+    found ^= found << np.uint64(17)
+    state[0] = found
+    return np.int64(found >> np.uint64(2))
+
+
+@compiled
+def _worst_worker(over: Any, step: int, state: Any) -> Any:
+    """The worker that exceeds its limits most; every eighth time another that does, for the worst may be stuck."""
+    if step % 8:
+        return int(np.argmax(over))
+    start = _next_random(state) % len(over)
+    for skip in range(len(over)):
+        if over[(start + skip) % len(over)] > 0.0:
+            return (start + skip) % len(over)
+    return start
+
+
+@compiled
+def _best_exchange(
+    arrays: Any,
+    counts: Any,
+    total: Any,
+    free: Any,
+    over: Any,
+    ceiling: Any,
+    worst: int,
+    banned: Any,
+    step: int,
+    spare: float,
+) -> Any:
+    """The move (back = -1) or swap that lowers the excess most, as (layer, worker, back), and how many were priced.
+
+    A banned arrival is allowed only if it brings the whole excess below anything seen so far (a change below `spare`).
+    """
+    layers, workers = counts.shape
+    found = (-1, -1, -1)
+    found_change = np.inf
+    priced = 0
+    for layer in range(layers):
+        if counts[layer, worst] <= arrays.pinned[layer, worst]:
+            continue
+        net_leaving = network_change(arrays, counts, worst, layer, -1)
+        counts[layer, worst] -= 1
+        for worker in range(workers):
+            if worker == worst:
+                continue
+            net_arriving = network_change(arrays, counts, worker, layer, 1)
+            counts[layer, worker] += 1
+            before = over[worst] + over[worker]
+            for back in range(-1, layers):
+                cpu, io = arrays.load[CPU, layer], arrays.load[IO, layer]
+                net_here, net_there = net_leaving, net_arriving
+                if back < 0:
+                    if free[worker] == 0:
+                        continue
+                else:
+                    if back == layer or counts[back, worker] <= arrays.pinned[back, worker]:
+                        continue
+                    cpu -= arrays.load[CPU, back]
+                    io -= arrays.load[IO, back]
+                    net_here += network_change(arrays, counts, worst, back, 1)
+                    net_there += network_change(arrays, counts, worker, back, -1)
+                priced += 1
+                change = (
+                    _over(
+                        arrays,
+                        worst,
+                        ceiling,
+                        total[CPU, worst] - cpu,
+                        total[IO, worst] - io,
+                        total[NET, worst] + net_here,
+                    )
+                    + _over(
+                        arrays,
+                        worker,
+                        ceiling,
+                        total[CPU, worker] + cpu,
+                        total[IO, worker] + io,
+                        total[NET, worker] + net_there,
+                    )
+                    - before
+                )
+                is_banned = banned[layer, worker] >= step or (back >= 0 and banned[back, worst] >= step)
+                if change < found_change - 1e-12 and (not is_banned or change < spare):
+                    found, found_change = (layer, worker, back), change
+            counts[layer, worker] -= 1
+        counts[layer, worst] += 1
+    return found, priced
+
+
+@compiled
+def settle(arrays: Any, counts: Any, limits: Any, steps: int, seed: int) -> Any:
+    """Change `counts` in place until its costs keep the limits: (excess left, 0 is success; exchanges priced).
+
+    Without success `counts` is the best seen on the way.
+    """
+    layers, workers = counts.shape
+    ceiling = limits + arrays.offset + ROUNDING
+    total = np.zeros((3, workers))
+    free = arrays.slots.copy()
+    over = np.zeros(workers)
+    for worker in range(workers):
+        column_load(arrays, counts, worker, total)
+        free[worker] -= counts[:, worker].sum()
+        over[worker] = _over(arrays, worker, ceiling, total[CPU, worker], total[IO, worker], total[NET, worker])
+    best, best_counts = over.sum(), counts.copy()
+    banned = np.zeros((layers, workers), np.int64)
+    state = np.array([np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)])
+    priced = 0
+    for step in range(1, steps + 1):
+        if best <= 0.0:
+            break
+        worst = _worst_worker(over, step, state)
+        spare = best - over.sum() - ROUNDING
+        (layer, worker, back), looked_at = _best_exchange(
+            arrays, counts, total, free, over, ceiling, worst, banned, step, spare
+        )
+        priced += looked_at
+        if layer < 0:
+            continue
+        until = step + 3 + _next_random(state) % 8
+        banned[layer, worst] = until
+        counts[layer, worst] -= 1
+        counts[layer, worker] += 1
+        if back >= 0:
+            banned[back, worker] = until
+            counts[back, worker] -= 1
+            counts[back, worst] += 1
+        else:
+            free[worst] += 1
+            free[worker] -= 1
+        for changed in (worst, worker):
+            column_load(arrays, counts, changed, total)
+            over[changed] = _over(
+                arrays, changed, ceiling, total[CPU, changed], total[IO, changed], total[NET, changed]
+            )
+        if over.sum() < best - ROUNDING:
+            best = over.sum()
+            best_counts[:] = counts
+    counts[:] = best_counts
+    return best, priced

@@ -1,0 +1,85 @@
+"""How CAPS looks for its plan: enumerate if that is quick, else approach, tune, and prove what can be proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.placement.bounds import lower_bounds
+from sluice.placement.choice import choose, tuned_limits
+from sluice.placement.columns import plan_costs
+from sluice.placement.descent import spread_out
+from sluice.placement.front import Approach, Front, enumerate_front
+from sluice.placement.problem import Counts, Floats, Problem
+
+SMALL_TASKS = 40
+FIRST_NODES, PROOF_NODES = 20_000, 150_000
+QUICK_STEPS, PATIENT_STEPS = 60, 400
+
+
+@dataclass(frozen=True)
+class Found:
+    """`counts` is null if no plan keeps the given thresholds; `costs` are then those of the closest."""
+
+    counts: Counts | None
+    costs: Floats
+    limits: Floats
+    explored: int
+    gap: float
+
+
+def hunt(problem: Problem, given: Floats, *, first: bool, effort: float, is_over: Callable[[], bool]) -> Found:
+    """A plan within the given thresholds (infinite where they are to be tuned): the first one, or the best."""
+    front = Front(problem.arrays)
+    bounds = lower_bounds(problem.arrays)
+    quick = Approach(front, int(QUICK_STEPS * effort) + 1, is_over, bounds)
+    if first:
+        return _first(front, quick, given, int(PROOF_NODES * effort))
+    proven = problem.request.tasks <= SMALL_TASKS and enumerate_front(front, given, int(FIRST_NODES * effort))
+    if not proven:
+        _approach(front, quick, given, problem.full)
+    if not front.within(given):
+        return _first(front, quick, given, int(PROOF_NODES * effort))
+    limits = _limits(front, given, problem.full)
+    if not proven and not is_over():
+        proven = enumerate_front(front, limits, int(PROOF_NODES * effort))
+    if not proven and not is_over():
+        fitting = np.minimum(limits, problem.full)
+        patient = Approach(front, int(PATIENT_STEPS * effort) + 1, is_over, bounds)
+        patient.trade_down(fitting if front.within(fitting) else limits)
+    costs, counts = choose(front, limits, problem.full)
+    return Found(counts, costs, limits, front.explored, 0.0 if proven else _gap(costs, bounds))
+
+
+def _approach(front: Front, quick: Approach, given: Floats, full: Floats) -> None:
+    quick.run()
+    for wish in (np.minimum(given, full), given):
+        if not front.within(wish):
+            quick.attempt(quick.nearest(wish), wish)
+
+
+def _limits(front: Front, given: Floats, full: Floats) -> Floats:
+    """Tuned where nothing was given; a given threshold is kept as it is."""
+    tuned = tuned_limits([front.costs[at] for at in front.within(given)], full)
+    return np.where(np.isfinite(given), given, tuned)
+
+
+def _first(front: Front, quick: Approach, given: Floats, budget: int) -> Found:
+    """The first plan within the thresholds: near an even spread in most cases, else wherever enumeration finds one."""
+    start: Counts = spread_out(front.arrays, np.isfinite(given))
+    found = quick.attempt(start, given)
+    if found is None and (quick.bounds <= given).all():
+        enumerate_front(front, given, budget)
+        inside = front.within(given)
+        found = front.plans[inside[0]] if inside else None
+    if found is None:
+        closest: Floats = plan_costs(front.arrays, quick.nearest(given))
+        return Found(None, closest, given, front.explored, _gap(closest, quick.bounds))
+    costs: Floats = plan_costs(front.arrays, found)
+    return Found(found, costs, given, front.explored, _gap(costs, quick.bounds))
+
+
+def _gap(costs: Floats, bounds: Floats) -> float:
+    return max(float((costs - bounds).sum()), 0.0)
