@@ -41,10 +41,11 @@ class Caps:
             raise ValueError("first needs a threshold to keep: set cpu, io or net")
 
     def place(self, request: PlacementRequest) -> Placed:
-        # importing loads the compiled search, which is no part of searching
-        from sluice.placement.hunt import hunt
+        # loading the compiled search is no part of searching
+        from sluice.placement.hunt import hunt, warm_up
         from sluice.placement.moves import fewest_moves
 
+        warm_up()
         started_s = time.perf_counter()
         problem = build(request)
         if not problem.fits:

@@ -116,6 +116,8 @@ def search(arrays: Any, limits: Any, budget: int, front: Any, plans: Any, size: 
             depth -= 1
             entering = False
             continue
+        if nodes == budget:
+            return size, nodes, False
         nodes += 1
         free[worker] -= taken
         left[layer] -= taken
@@ -135,8 +137,6 @@ def search(arrays: Any, limits: Any, budget: int, front: Any, plans: Any, size: 
         reached[NET] = max(highest[depth, NET], net - arrays.offset[NET])
         if net > ceiling[NET] or (not keep_all and _beaten(front, size, reached[CPU], reached[IO], reached[NET])):
             entering = False
-        elif nodes >= budget:
-            return size, nodes, False
         elif depth + 1 < layers * workers:
             depth += 1
             entering = True

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from sluice.placement.columns import ROUNDING, plan_costs
 from sluice.placement.descent import settle, spread_out
@@ -37,6 +38,13 @@ class Front:
             self.costs = [*(self.costs[at] for at in stay), costs]
             self.plans = [*(self.plans[at] for at in stay), counts.copy()]
         return costs
+
+    def start(self, wanted: npt.NDArray[np.bool_]) -> Counts:
+        """A plan that spreads the wanted dimensions, kept like any other."""
+        counts: Counts = spread_out(self.arrays, wanted)
+        self.explored += int(self.arrays.tasks.sum()) * len(self.arrays.slots)
+        self.add(counts)
+        return counts
 
     def within(self, limits: Floats) -> list[int]:
         return [at for at, costs in enumerate(self.costs) if (costs <= limits + ROUNDING).all()]
@@ -77,9 +85,8 @@ class Approach:
     bounds: Floats
 
     def run(self) -> None:
-        arrays = self.front.arrays
         for wanted in ((True, True, True), (True, True, False)):
-            self.front.add(spread_out(arrays, np.array(wanted)))
+            self.front.start(np.array(wanted))
         for d in range(3):
             self._lower_one(d)
         self._relax_together()
@@ -118,7 +125,7 @@ class Approach:
         """Try the bound itself, then halve the distance to it, the other dimensions left free."""
         alone = np.zeros(3, bool)
         alone[d] = True
-        self.front.add(spread_out(self.front.arrays, alone))
+        self.front.start(alone)
         target = float(self.bounds[d])
         for _ in range(6):
             at = min(range(len(self.front.costs)), key=lambda at: float(self.front.costs[at][d]))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from sluice.model import Cluster, Edge, Graph, Operator
+from sluice.placement.base import PlacementRequest
 from sluice.placement.bounds import lower_bounds
 from sluice.placement.choice import choose, tuned_limits
 from sluice.placement.columns import plan_costs
-from sluice.placement.descent import spread_out
 from sluice.placement.front import Approach, Front, enumerate_front
-from sluice.placement.problem import Counts, Floats, Problem
+from sluice.placement.problem import Counts, Floats, Problem, build
 
 SMALL_TASKS = 40
 FIRST_NODES, PROOF_NODES = 20_000, 150_000
@@ -28,6 +30,19 @@ class Found:
     limits: Floats
     explored: int
     gap: float
+
+
+@cache
+def warm_up() -> None:
+    """Load (or, the first time on a machine, compile) everything the search calls."""
+    graph = Graph(operators=(Operator(name="a"), Operator(name="b")), edges=(Edge(source="a", target="b"),))
+    request = PlacementRequest(graph=graph, parallelism={"a": 2, "b": 3}, cluster=Cluster.uniform(3, 3))
+    front = Front(build(request).arrays)
+    Approach(front, 2, lambda: False, np.zeros(3)).run()
+    front.arrays.pinned[0, 0] = 1
+    quick = Approach(front, 2, lambda: False, np.zeros(3))
+    quick.attempt(front.start(np.ones(3, bool)), np.full(3, -1.0))
+    enumerate_front(front, np.full(3, np.inf), 10)
 
 
 def hunt(problem: Problem, given: Floats, *, first: bool, effort: float, is_over: Callable[[], bool]) -> Found:
@@ -68,8 +83,7 @@ def _limits(front: Front, given: Floats, full: Floats) -> Floats:
 
 def _first(front: Front, quick: Approach, given: Floats, budget: int) -> Found:
     """The first plan within the thresholds: near an even spread in most cases, else wherever enumeration finds one."""
-    start: Counts = spread_out(front.arrays, np.isfinite(given))
-    found = quick.attempt(start, given)
+    found = quick.attempt(front.start(np.isfinite(given)), given)
     if found is None and (quick.bounds <= given).all():
         enumerate_front(front, given, budget)
         inside = front.within(given)

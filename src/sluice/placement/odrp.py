@@ -9,6 +9,7 @@ processing rate, so it falls with the number of replicas.
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -106,6 +107,10 @@ class _Programme:
             self.share[name] = [self.model.new_int_var(0, PARTS, "") for _ in self.slots]
             for share, count in zip(self.share[name], self.count[name], strict=True):
                 self.model.add_division_equality(share, PARTS * count, self.replicas[name])
+        if len(set(self.slots)) == 1 and request.pinned is None:
+            heaviest = self.count[max(names, key=lambda name: self.work[name])]
+            for one, other in itertools.pairwise(heaviest):
+                self.model.add(one >= other)
         for worker, slots in enumerate(self.slots):
             self.model.add(sum(self.count[name][worker] for name in names) <= slots)
 
