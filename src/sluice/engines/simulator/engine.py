@@ -10,17 +10,10 @@ import numpy as np
 from sluice.control.engine import RecordCount
 from sluice.engines.simulator.job import RateCurve, SimulatedJob
 from sluice.engines.simulator.kernel import advance
-from sluice.engines.simulator.state import (
-    OUTSIDE,
-    UNBOUNDED,
-    Floats,
-    Ints,
-    make_shape,
-    make_state,
-    make_window,
-)
+from sluice.engines.simulator.metrics import Ticks, Wiring, lag_records, observe
+from sluice.engines.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
 from sluice.errors import BadInputError, unknown_name
-from sluice.model import Applied, Graph, Observation, OperatorMetrics, Placement, Plan
+from sluice.model import Applied, Graph, Observation, Placement, Plan
 
 ARRIVAL_CHUNK_TICKS = 4096
 
@@ -61,22 +54,13 @@ class SimulatedEngine:
         self._expected: Floats = np.zeros(len(self._curves))
         self._latencies: list[Floats] = []
         self._observed_tick = 0
-        self._observed_lag = np.zeros(len(self._names), dtype=np.int64)
+        self._observed_lag = [0] * len(self._names)
         self._plan: Plan | None = None
         self._downtime_s = 0.0
         self.clock = SimulatedClock(self)
         self._index = {name: number for number, name in enumerate(self._names)}
-        self._sources = {name: number for number, name in enumerate(topology.sources)}
-        self._out_edges = {
-            name: [int(edge) for edge in self._shape.out_edges[self._shape.out_start[i] : self._shape.out_start[i + 1]]]
-            for i, name in enumerate(self._names)
-        }
-        self._in_edges = {
-            name: [int(edge) for edge in self._shape.in_edges[self._shape.in_start[i] : self._shape.in_start[i + 1]]]
-            for i, name in enumerate(self._names)
-        }
-        shares = [edge.share for edge in job.edges] + [1.0] * (self._shape.target.size - len(job.edges))
-        self._out_share = {name: sum(shares[edge] for edge in edges) for name, edges in self._out_edges.items()}
+        self._operators = {operator.name: operator for operator in job.operators}
+        self._wiring = Wiring.of(job, self._shape)
 
     @property
     def graph(self) -> Graph:
@@ -103,28 +87,29 @@ class SimulatedEngine:
     def observe(self) -> Observation:
         if self._plan is None:
             raise RuntimeError("observe before start")
-        ticks = self.tick - self._observed_tick
-        if ticks == 0:
+        if self.tick == self._observed_tick:
             raise RuntimeError("no time has passed since the last observation")
-        interval_s = ticks * self.job.settings.tick_s
         latency_s = np.concatenate(self._latencies)
         lag = self.lag_records()
-        operators = {
-            name: self._metrics(name, self._plan.parallelism[name], interval_s, ticks, latency_s, lag)
-            for name in self._names
-        }
+        observation = observe(
+            self.job,
+            self._wiring,
+            self._shape.unit_costs,
+            self._plan.parallelism,
+            Ticks(self._observed_tick, self.tick, self.job.settings.tick_s),
+            self.state,
+            self._window,
+            latency_s,
+            self._arrived,
+            lag,
+            self._observed_lag,
+        )
         for sums in self._window:
             sums.fill(0)
         self._latencies.clear()
         self._observed_tick = self.tick
         self._observed_lag = lag
-        return Observation(
-            time_s=self.clock.now_s(),
-            interval_s=interval_s,
-            operators=operators,
-            edges=self._graph.topology.edges,
-            latency_samples_s=tuple(latency_s.max(axis=1).round(6).tolist()),
-        )
+        return observation
 
     def apply(self, plan: Plan) -> Applied:
         old = self._plan
@@ -164,83 +149,32 @@ class SimulatedEngine:
     def missing_records(self) -> int:
         """Records emitted into an edge that its consumer neither took nor has waiting; always 0."""
         missing = 0
-        for name in self._names:
-            edges = self._in_edges[name]
+        for i, edges in enumerate(self._wiring.in_edges):
             if edges:
-                came = int(self.state.emitted[edges].sum())
-                missing += came - int(self.state.consumed[self._index[name]]) - int(self.state.queued[edges].sum())
+                came = int(self.state.emitted[list(edges)].sum())
+                missing += came - int(self.state.consumed[i]) - int(self.state.queued[list(edges)].sum())
         return missing
 
     def arrived_records(self) -> dict[str, int]:
-        return {name: int(self._arrived[number, self.tick]) for name, number in self._sources.items()}
+        return dict(zip(self._graph.topology.sources, self._arrived[:, self.tick].tolist(), strict=True))
 
-    def lag_records(self) -> Ints:
+    def lag_records(self) -> list[int]:
         """Per operator: what waits in its topic (sources) or at its inputs."""
-        lag = np.zeros(len(self._names), dtype=np.int64)
-        for i, name in enumerate(self._names):
-            source = self._sources.get(name)
-            if source is None:
-                lag[i] = self.state.queued[self._in_edges[name]].sum()
-            else:
-                lag[i] = self._arrived[source, self.tick] - self.state.read[source]
-        return lag
-
-    def _metrics(
-        self, name: str, parallelism: int, interval_s: float, ticks: int, latency_s: Floats, lag: Ints
-    ) -> OperatorMetrics:
-        i = self._index[name]
-        settings = self.job.settings
-        busy_truth = float(self._window.busy[i]) / ticks
-        busy = busy_truth * settings.busy_ceiling
-        backpressure = min(float(self._window.backpressure[i]) / ticks, 1.0 - busy)
-        input_rate = int(self._window.consumed[i]) / interval_s
-        edges = self._out_edges[name]
-        emitted = self._window.emitted[edges] / interval_s
-        output_rate = float(emitted.sum()) / self._out_share[name]
-        targets = [int(self._shape.target[edge]) for edge in edges]
-        source = self._sources.get(name)
-        costs = self._shape.unit_costs[i]
-        bounds = self.state.bound[self._in_edges[name]]
-        return OperatorMetrics(
-            parallelism=parallelism,
-            input_rate=input_rate,
-            output_rate=output_rate,
-            output_rates={
-                self._names[target]: float(rate)
-                for target, rate in zip(targets, emitted, strict=True)
-                if target != OUTSIDE
-            },
-            true_input_rate=input_rate / busy if busy > 0 else None,
-            true_output_rate=output_rate / busy if busy > 0 else None,
-            busy=busy,
-            backpressure=backpressure,
-            idle=max(0.0, 1.0 - busy - backpressure),
-            cpu=busy_truth * settings.cpu_ceiling,
-            lag=int(lag[i]),
-            lag_rate=int(lag[i] - self._observed_lag[i]) / interval_s,
-            arrival_rate=None
-            if source is None
-            else int(self._arrived[source, self.tick] - self._arrived[source, self._observed_tick]) / interval_s,
-            buffer_usage=min(1.0, float(lag[i]) / float(bounds.sum())) if bounds.size and bounds.min() > 0 else None,
-            latency_s=None if source is None else float(latency_s[:, source].mean()),
-            io_rate=input_rate * float(costs[1]),
-            net_rate=input_rate * float(costs[2]),
-            state_bytes=float(self.state.state_bytes[i]),
-        )
+        return lag_records(self._wiring, self.state, self._arrived[:, self.tick])
 
     def _resize(self, name: str, plan: Plan, delay_s: float) -> None:
         i = self._index[name]
         instances = plan.parallelism[name]
-        self.state.next_capacity[i] = self.job[name].capacity(instances) * self._speed(name, plan)
+        self.state.next_capacity[i] = self._operators[name].capacity(instances) * self._speed(name, plan)
         self.state.switch_tick[i] = self.tick + math.ceil(delay_s / self.job.settings.tick_s)
         buffer_records = self.job.settings.buffer_records
-        for edge in self._in_edges[name]:
+        for edge in self._wiring.in_edges[i]:
             self.state.bound[edge] = UNBOUNDED if buffer_records is None else buffer_records * instances
 
     def _speed(self, name: str, plan: Plan) -> float:
         """Mean speed of an operator's instances, relative to an instance of one core."""
         mix = plan.sizes.get(name)
-        speedup = self.job[name].speedup
+        speedup = self._operators[name].speedup
         if not mix or speedup is None:
             return 1.0
         sizes = {size.name: size for size in self.job.settings.sizes}

@@ -121,9 +121,6 @@ class SimulatedJob:
             edges=self.edges,
         )
 
-    def __getitem__(self, name: str) -> SimulatedOperator:
-        return next(op for op in self.operators if op.name == name)
-
 
 def chain(*names: str) -> tuple[Edge, ...]:
     """Edges of a straight line of operators."""

@@ -78,7 +78,7 @@ class Window(NamedTuple):
 def make_shape(job: SimulatedJob) -> Shape:
     topology = job.graph.topology
     index = {name: number for number, name in enumerate(topology.names)}
-    operators = [job[name] for name in topology.names]
+    operators = job.operators
     ends = [(index[edge.source], index[edge.target], edge.share) for edge in job.edges]
     ends += [(index[name], OUTSIDE, 1.0) for name in topology.sinks]
     sources = {index[name]: number for number, name in enumerate(topology.sources)}
