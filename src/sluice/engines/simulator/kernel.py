@@ -18,6 +18,7 @@ from sluice.engines.simulator.job import MICRO
 from sluice.engines.simulator.state import Floats, Ints, Shape, State, Window
 
 PLENTY = 1 << 40
+SMOOTHING = 0.25
 GROWTH = 1.05
 """An operator on a shared worker asks for a little more than it last took, so that it can recover."""
 
@@ -129,17 +130,16 @@ def _make_room(tick: int, shape: Shape, state: State, window: Window) -> None:
 def _reserve(i: int, shape: Shape, state: State) -> None:
     """Divide what operator i may take among its inputs, by what waits there and what recently came."""
     first, end = shape.in_start[i], shape.in_start[i + 1]
-    total = 0
+    total = 0.0
     for position in range(first, end):
         edge = shape.in_edges[position]
         total += state.queued[edge] + state.flow[edge]
+    left = state.allowed[i]
     for position in range(first, end):
         edge = shape.in_edges[position]
-        if total == 0:
-            state.reserved[edge] = state.allowed[i] // (end - first)
-        else:
-            share = (state.queued[edge] + state.flow[edge]) / total
-            state.reserved[edge] = math.floor(state.allowed[i] * share)
+        weight = 1.0 if total == 0 else (state.queued[edge] + state.flow[edge]) / total
+        state.reserved[edge] = min(left, math.ceil(state.allowed[i] * weight))
+        left -= state.reserved[edge]
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -175,9 +175,9 @@ def _take(i: int, taken: int, shape: Shape, state: State) -> None:
             part = min(left, state.queued[edge])
             if reserved_only:
                 part = min(part, state.reserved[edge])
-                state.flow[edge] = state.flow[edge] * 3 // 4
+                state.flow[edge] *= 1.0 - SMOOTHING
             state.queued[edge] -= part
-            state.flow[edge] += part // 4
+            state.flow[edge] += SMOOTHING * part
             left -= part
 
 

@@ -54,7 +54,7 @@ class State(NamedTuple):
     credit_micro: Ints  # per edge, millionths of a record not emitted yet
     held: Ints  # per edge, output of a window still open
     pending: Ints  # per edge, output of an ended window that found no room yet
-    flow: Ints  # per edge, smoothed records per tick
+    flow: Floats  # per edge, smoothed records per tick
     reserved: Ints  # per edge, scratch: what the consumer will surely take this tick
     budget: Ints  # per operator, scratch
     allowed: Ints  # per operator, scratch
@@ -137,7 +137,7 @@ def make_state(shape: Shape, operators: int, sources: int, workers: int) -> Stat
         credit_micro=ints(edges),
         held=ints(edges),
         pending=ints(edges),
-        flow=ints(edges),
+        flow=np.zeros(edges),
         reserved=ints(edges),
         budget=ints(operators),
         allowed=ints(operators),
