@@ -18,7 +18,9 @@ a second time changes nothing (batch ids of a producer grow, as Spark's do). Onl
 * `TopicSink`: the `foreachBatch` function that appends exactly once (`…topic.sink`).
 """
 
+from sluice.engines.spark.topic.commits import Commit
 from sluice.engines.spark.topic.control import HeldBack, ReaderControl
-from sluice.engines.spark.topic.log import Commit, CorruptTopicError, Topic
+from sluice.engines.spark.topic.files import CorruptTopicError
+from sluice.engines.spark.topic.log import Topic
 
 __all__ = ["Commit", "CorruptTopicError", "HeldBack", "ReaderControl", "Topic"]
