@@ -1,0 +1,73 @@
+"""How much faster than life the simulator is, policy included, and how that grows with the size of a job.
+
+python benchmarks/simulator.py [--short]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+
+from sluice.control.decider import Decider
+from sluice.control.journal import MemoryJournal
+from sluice.control.loop import Loop
+from sluice.engines.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
+from sluice.experiments.run import RunSpec, run, simulated_engine
+from sluice.model import Plan
+from sluice.pipelines import pipelines
+from sluice.policies import policies
+from sluice.workloads import workloads
+
+TARGET_RATIO = 50_000
+
+
+def query_11_ratio(repeats: int) -> float:
+    """140 simulated minutes at 1 s, DS2 every 15 s: simulated time over CPU time (one core), best of several."""
+    best = 0.0
+    for seed in range(repeats + 1):
+        spec = RunSpec(
+            pipeline=pipelines.create("q11"),
+            policy=policies.create("ds2"),
+            workload=workloads.create("cosine"),
+            seed=seed,
+        )
+        start = time.process_time()
+        engine, initial = simulated_engine(spec)
+        run(spec, engine, initial, MemoryJournal())
+        elapsed_s = time.process_time() - start
+        if seed > 0:  # the first run compiles
+            best = max(best, spec.whole_duration_s / elapsed_s)
+    return best
+
+
+def seconds_for(operators: int, simulated_s: int) -> float:
+    names = [f"op{number}" for number in range(operators)]
+    job = SimulatedJob(
+        operators=tuple(SimulatedOperator(name=name, capacity=Linear(1000.0)) for name in names), edges=chain(*names)
+    )
+    engine = SimulatedEngine(job, {names[0]: lambda times_s: np.full_like(times_s, 1500.0)})
+    loop = Loop(engine=engine, decider=Decider(policies.create("ds2")), journal=MemoryJournal())
+    start = time.process_time()
+    loop.run(Plan(parallelism=dict.fromkeys(names, 1)), duration_s=simulated_s, interval_s=15)
+    return time.process_time() - start
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="fewer repeats and a shorter time")
+    short = parser.parse_args().short
+    ratio = query_11_ratio(2 if short else 10)
+    print(f"q11 x cosine x ds2, 140 min: {ratio:,.0f} times real time ({ratio / TARGET_RATIO:.2f} of the target)")
+    simulated_s = 300 if short else 1500
+    sizes = (5, 50, 500)
+    seconds = {size: min(seconds_for(size, simulated_s) for _ in range(3)) for size in sizes}
+    for size in sizes:
+        print(f"{size:4d} operators: {simulated_s / seconds[size]:10,.0f} times real time")
+    exponent = np.polyfit(np.log(sizes), np.log([seconds[size] for size in sizes]), 1)[0]
+    print(f"growth from {sizes[0]} to {sizes[-1]} operators: time ~ operators^{exponent:.2f} (1 is linear)")
+
+
+if __name__ == "__main__":
+    main()
