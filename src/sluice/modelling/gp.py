@@ -190,11 +190,11 @@ def choose_hyperparameters(samples: Samples) -> Hyperparameters:
     squared = (samples.x[:, None] - samples.x[None, :]) ** 2
     centre = prior_centre(samples)
     starts = [np.array([length, centre[1], centre[2]]) for length in np.linspace(bounds[0, 0], bounds[0, 1], 4)[:3]]
-    start = min(starts, key=lambda theta: negative_log_posterior(theta, samples, squared)[0])
+    start = min(starts, key=lambda theta: negative_log_posterior(theta, samples, squared, centre)[0])
     found = minimize(
         negative_log_posterior,
         start,
-        args=(samples, squared),
+        args=(samples, squared, centre),
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,
@@ -213,32 +213,34 @@ def prior_centre(samples: Samples) -> Vector:
 PRIOR_DEVIATION = np.array([1.0, 0.7, 1.0])
 
 
-def negative_log_posterior(theta: Vector, samples: Samples, squared: Vector) -> tuple[float, Vector]:
+def negative_log_posterior(theta: Vector, samples: Samples, squared: Vector, centre: Vector) -> tuple[float, Vector]:
     """Minus log marginal likelihood of all samples minus log prior, up to a constant, with its gradient.
 
-    `theta` holds the logarithms of length scale, amplitude and noise; `squared` the squared distances.
+    `theta` holds the logarithms of length scale, amplitude and noise, `centre` where their prior is centred,
+    `squared` the squared distances.
     """
     kernel, covariance = _covariance(theta, squared, samples.count)
     factor = _factor(covariance)
     weights = dpotrs(factor, samples.y, lower=1)[0]
-    inverse = dpotri(factor, lower=1)[0]
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
+    half = dpotri(factor, lower=1)[0]
+    inverse = half + half.T
+    inverse.flat[:: len(half) + 1] -= half.diagonal()
     noise_variance = float(np.exp(2 * theta[2]))
 
-    likelihood = -0.5 * float(samples.y @ weights) - float(np.log(np.diag(factor)).sum())
+    likelihood = -0.5 * float(samples.y @ weights) - float(np.log(factor.diagonal()).sum())
     likelihood += -samples.repeats * float(theta[2]) - 0.5 * samples.scatter / noise_variance
-    slope = np.outer(weights, weights) - inverse
+    slope = weights[:, None] * weights - inverse
     weighted = slope * kernel
     gradient = np.array(
         [
-            0.5 * float(np.sum(weighted * squared)) / float(np.exp(2 * theta[0])),
+            0.5 * float(np.vdot(weighted, squared)) / float(np.exp(2 * theta[0])),
             float(weighted.sum()),
-            float(np.sum(np.diag(slope) / samples.count)) * noise_variance
+            float(np.sum(slope.diagonal() / samples.count)) * noise_variance
             - samples.repeats
             + samples.scatter / noise_variance,
         ]
     )
-    away = (theta - prior_centre(samples)) / PRIOR_DEVIATION
+    away = (theta - centre) / PRIOR_DEVIATION
     return -likelihood + 0.5 * float(away @ away), -gradient + away / PRIOR_DEVIATION
 
 
@@ -246,7 +248,7 @@ def _covariance(theta: Vector, squared: Vector, count: Vector) -> tuple[Vector, 
     """The kernel matrix, and the same with the noise of each mean on its diagonal."""
     kernel = np.exp(2 * theta[1] - 0.5 * squared / np.exp(2 * theta[0]))
     covariance = kernel.copy()
-    covariance[np.diag_indices_from(covariance)] += np.exp(2 * theta[2]) / count
+    covariance.flat[:: len(covariance) + 1] += np.exp(2 * theta[2]) / count
     return kernel, covariance
 
 

@@ -1,0 +1,171 @@
+"""Dragster: which capacity is wanted, by online optimisation; which parallelism gives it, by a Gaussian process.
+
+Liu, Xu and Lau, "Online Resource Optimization for Elastic Stream Processing with Regret Guarantee" (ICPP 2022),
+sections 4 and 5. One call of `decide` is one slot of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from sluice.model import Decision, Observation
+from sluice.modelling.gp import BadMatrixError, Vector
+from sluice.modelling.history import History, write_histories
+from sluice.policies.base import Memory, policy
+from sluice.policies.budget import within_budget
+from sluice.policies.capacity_tracking import Belief, JobModel, track
+from sluice.policies.conttune import learn
+from sluice.policies.numbers import listing, number
+from sluice.policies.online_flow import dataflow, parse_functions, watch
+from sluice.registry import parameter
+
+LARGEST_PRICE = 10.0
+"""No capacity is worth more: under a budget that cannot carry the load, prices would grow for ever."""
+
+
+@policy("dragster")
+@dataclass(frozen=True, kw_only=True)
+class Dragster:
+    """Online saddle point or gradient steps on capacities, tracked by an extended upper confidence bound.
+
+    Capacities are learned in records taken in per busy second, which a window without output does not disturb, and
+    compared with targets through the throughput functions. Busy time stands for the paper's CPU share, which
+    saturates below 1.
+
+    Beyond the paper: a parallelism that surely falls short of the target is not taken however near it comes (else a
+    job settles a little too small, and regret grows for ever); without shortage the gradient method moves excess
+    capacity back to the demand, where the Lagrangian is flat.
+    """
+
+    method: Literal["saddle", "gradient"] = parameter("saddle", "saddle (eq. 14) or gradient (eq. 16)")
+    delta: float = parameter(2.0, "the regret bound holds with probability 1 - 1/delta; larger explores more")
+    budget: int | None = parameter(None, "most slots of the whole job")
+    max_parallelism: int = parameter(10, "largest parallelism of an operator, the paper's ten tasks")
+    step: float = parameter(0.5, "gradient: step size, in units of the load")
+    throughput: Literal["linear", "minimum", "tanh"] = parameter("linear", "kind of throughput function fitted online")
+    functions: str = parameter(
+        "", 'throughput functions known beforehand, as JSON: {"a>b": {"kind": "linear", "k": [8]}}'
+    )
+    forget_beyond: float = parameter(
+        0.25, "two samples in a row that differ by this share from those of the same parallelism end the history"
+    )
+
+    def __post_init__(self) -> None:
+        if not 1 < self.delta < float("inf"):
+            raise ValueError(f"delta must be above 1, got {self.delta}")
+        if self.budget is not None and self.budget < 1:
+            raise ValueError(f"budget must be at least 1 slot, got {self.budget}")
+        if self.max_parallelism < 1:
+            raise ValueError(f"max_parallelism must be at least 1, got {self.max_parallelism}")
+        if not 0 < self.step < float("inf"):
+            raise ValueError(f"step must be a positive number, got {self.step}")
+        if not 0 < self.forget_beyond < 1:
+            raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
+        parse_functions(self.functions)
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+        now = observation.parallelism
+        histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
+        windows = watch(observation, memory)
+        slot = int(memory.get("slot", 0)) + 1
+        kept: dict[str, Any] = {**memory, "history": write_histories(histories), "windows": windows, "slot": slot}
+        flow = dataflow(observation, windows, self.throughput, parse_functions(self.functions))
+        beliefs = self._beliefs(now, histories)
+        if flow is None or not beliefs:
+            return self._wait(now, len(beliefs)), kept
+
+        job = JobModel.of(flow, beliefs, now)
+        shortage = job.shortage()
+        kept["dual"] = self._dual(memory, job, shortage, slot)
+        kept |= self._account(memory, job, shortage, observation.interval_s)
+        dual = np.array([kept["dual"][name] for name in job.names])
+        target = np.where(job.silent, job.demand, self._target(memory, job, dual))
+        kept["target"] = dict(zip(job.names, target.tolist(), strict=True))
+        wanted = dict(zip(job.names, (target / job.selectivity).tolist(), strict=True))
+
+        wish = {
+            name: track(belief, wanted[name], now[name], slot=slot, delta=self.delta)
+            for name, belief in beliefs.items()
+        }
+        wish = self._afford({**now, **wish}, job)
+        measures = {f"{name}_records": kept[name] for name in ("regret", "fit", "shortfall")}
+        note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
+        changed = sorted((name for name in wish if wish[name] != now[name]), key=lambda n: -abs(wish[n] - now[n]))
+        if not changed:
+            held = f"dragster: slot {slot}, every target capacity is met by {sum(now.values())} slots{note}"
+            return Decision.hold(held, measures), kept
+        told = listing(
+            f"{name} {now[name]} -> {wish[name]} for a capacity of {number(wanted.get(name, 0.0))} rec/s"
+            f" (price {number(kept['dual'].get(name, 0.0))})"
+            for name in changed
+        )
+        reason = f"dragster: slot {slot}, {told}{note}"
+        return Decision(parallelism=wish, reason=reason, measures=measures), kept
+
+    def _dual(self, memory: Memory, job: JobModel, shortage: Vector, slot: int) -> dict[str, float]:
+        """Equation 15 with `gamma = 1 / sqrt(t)`, shortages in units of the load."""
+        before = memory.get("dual", {})
+        gamma = 1.0 / np.sqrt(slot)
+        return {
+            name: float(np.clip(before.get(name, 0.0) + gamma * shortage[i] / job.unit, 0.0, LARGEST_PRICE))
+            for i, name in enumerate(job.names)
+        }
+
+    def _target(self, memory: Memory, job: JobModel, dual: Vector) -> Vector:
+        """Capacities wanted next (records/s emitted): equation 14 or 16."""
+        if self.method == "saddle":
+            return job.flow.best_capacities(dual, job.most)
+        before = memory.get("target", {})
+        start = np.array([before.get(name, job.capacity[i]) for i, name in enumerate(job.names)])
+        start = np.clip(start, 0.0, job.most)
+        slope = job.flow.gradient(start, dual)
+        demand = np.minimum(job.flow.sufficient(), job.most)
+        climbed = np.minimum(
+            start + self.step * job.unit * slope, np.maximum(start, demand) + self.step * job.unit * dual
+        )
+        settled = start + min(self.step, 1.0) * (demand - start)
+        moved: Vector = np.where((slope <= 0) & (start > demand), settled, climbed)
+        return np.clip(moved, 0.0, job.most)
+
+    def _afford(self, wish: dict[str, int], job: JobModel) -> dict[str, int]:
+        if self.budget is None:
+            return wish
+        return within_budget(wish, self.budget, job.coverage)
+
+    def _account(self, memory: Memory, job: JobModel, shortage: Vector, interval_s: float) -> dict[str, float]:
+        """Dynamic regret (eq. 10) and fit (eq. 12) so far, in records; `shortfall` leaves out what is to spare."""
+        ideal = self._afford(dict.fromkeys(job.names, self.max_parallelism), job)
+        missed = float(job.throughput(job.capacities_at(ideal)) - job.throughput(job.capacity))
+        return {
+            "regret": memory.get("regret", 0.0) + max(0.0, missed) * interval_s,
+            "fit": memory.get("fit", 0.0) + float(shortage.sum()) * interval_s,
+            "shortfall": memory.get("shortfall", 0.0) + float(np.maximum(shortage, 0.0).sum()) * interval_s,
+        }
+
+    def _wait(self, now: dict[str, int], known: int) -> Decision:
+        """Nothing to go by yet; only a budget is kept in any case."""
+        why = f"dragster: load unknown, or capacity known of only {known} of {len(now)} operators"
+        if self.budget is None or sum(now.values()) <= self.budget:
+            return Decision.hold(why)
+        wish = within_budget(now, self.budget, lambda name, instances: instances / now[name])
+        return Decision(parallelism=wish, reason=f"{why}; {sum(now.values())} slots exceed the budget of {self.budget}")
+
+    def _beliefs(self, now: Mapping[str, int], histories: Mapping[str, History]) -> dict[str, Belief]:
+        """Operators of which nothing was measured yet are left out: they keep what they have."""
+        candidates = np.arange(1, self.max_parallelism + 1, dtype=float)
+        found = {}
+        for name in now:
+            history = histories.get(name)
+            if history is None or not history.samples:
+                continue
+            try:
+                mean, variance = history.fit(reach=self.max_parallelism).predict(candidates)
+            except BadMatrixError:
+                continue
+            measured = np.isin(candidates, list(history.samples))
+            found[name] = Belief(np.maximum(mean, 0.0), np.sqrt(variance), measured)
+        return found
