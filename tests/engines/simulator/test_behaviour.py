@@ -261,3 +261,37 @@ def test_settings_that_cannot_be_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             SimulatorSettings(**settings)
+
+
+def test_only_bytes_that_leave_a_worker_load_its_network():
+    def throughput(tasks):
+        the_job = job(
+            op("source", 1000, net_bytes_per_record=10.0),
+            op("sink", 1000),
+            edges=(Edge(source="source", target="sink"),),
+            cluster=Cluster.uniform(2, 2, net=5000.0),
+        )
+        engine = started(the_job, 1000, placement=Placement(tasks=tasks))
+        engine.clock.sleep_s(20)
+        engine.observe()
+        engine.clock.sleep_s(20)
+        return engine.observe().operators["source"].input_rate
+
+    assert throughput({"w0": {"source": 1, "sink": 1}}) == 1000
+    assert throughput({"w0": {"source": 1}, "w1": {"sink": 1}}) == pytest.approx(500, rel=0.02)
+
+
+def test_a_full_disk_slows_those_who_use_it_and_nobody_else():
+    the_job = job(
+        op("window", 1000, io_bytes_per_record=10.0),
+        op("map", 1000),
+        edges=(),
+        cluster=Cluster.uniform(1, 2, io=5000.0),
+    )
+    engine = started(the_job, 1000, placement=Placement(tasks={"w0": {"window": 1, "map": 1}}))
+    engine.clock.sleep_s(20)
+    engine.observe()
+    engine.clock.sleep_s(20)
+    seen = engine.observe().operators
+    assert seen["window"].input_rate == pytest.approx(500, rel=0.02)
+    assert seen["map"].input_rate == 1000

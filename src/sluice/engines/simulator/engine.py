@@ -14,6 +14,7 @@ from sluice.engines.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.engines.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
 from sluice.errors import BadInputError, unknown_name
 from sluice.model import Applied, Graph, Observation, Placement, Plan
+from sluice.placement.traffic import remote_shares
 
 ARRIVAL_CHUNK_TICKS = 4096
 
@@ -187,11 +188,16 @@ class SimulatedEngine:
         if not self._workers:
             return
         self.state.tasks[:] = 0
-        for worker, found in (placement.tasks if placement else {}).items():
+        if placement is None:
+            return
+        remote = remote_shares(self._graph, placement)
+        for worker, found in placement.tasks.items():
             if worker not in self._workers:
                 raise unknown_name("worker", worker, self._workers)
+            row = self._workers[worker]
             for operator, count in found.items():
-                self.state.tasks[self._workers[worker], self._index[operator]] = count
+                self.state.tasks[row, self._index[operator]] = count
+                self.state.remote_share[row, self._index[operator]] = remote[worker].get(operator, 0.0)
 
     def _extend_arrivals(self, until_tick: int) -> None:
         """Counts in the topics up to and including the start of `until_tick`, whole records only."""

@@ -18,6 +18,7 @@ from sluice.engines.simulator.job import MICRO
 from sluice.engines.simulator.state import Floats, Ints, Shape, State, Window
 
 PLENTY = 1 << 40
+NETWORK = 2
 SMOOTHING = 0.25
 GROWTH = 1.05
 """An operator on a shared worker asks for a little more than it last took, so that it can recover."""
@@ -61,9 +62,10 @@ def _set_budgets(tick: int, tick_s: float, state: State, noise: Floats) -> None:
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
 def _share_workers(tick: int, tick_s: float, shape: Shape, state: State, arrived: Ints) -> None:
-    """Tasks on a worker whose demand exceeds a capacity are slowed in proportion.
+    """Tasks that use a capacity their worker has too little of are slowed in proportion.
 
-    Records are spread evenly over an operator's tasks, so its slowest task sets the pace of all.
+    Only bytes that leave the worker load its network. Records are spread evenly over an operator's tasks, so its
+    slowest task sets the pace of all.
     """
     workers, operators = state.tasks.shape
     wanted = np.empty(operators)
@@ -72,19 +74,21 @@ def _share_workers(tick: int, tick_s: float, shape: Shape, state: State, arrived
         recent = math.floor(state.last_consumed[i] * GROWTH) + 1
         wanted[i] = min(state.budget[i], max(waiting, recent))
     slowdown = np.ones(operators)
+    demand = np.empty(operators)
     for w in range(workers):
-        factor = 1.0
         for d in range(3):
-            demand = 0.0
             for i in range(operators):
+                demand[i] = 0.0
                 if state.tasks[w, i] > 0:
                     share = state.tasks[w, i] / state.tasks[:, i].sum()
-                    demand += share * wanted[i] * shape.unit_costs[i, d] / tick_s
-            if demand > shape.worker_capacity[w, d]:
-                factor = min(factor, shape.worker_capacity[w, d] / demand)
-        for i in range(operators):
-            if state.tasks[w, i] > 0:
-                slowdown[i] = min(slowdown[i], factor)
+                    demand[i] = share * wanted[i] * shape.unit_costs[i, d] / tick_s
+                    if d == NETWORK:
+                        demand[i] *= state.remote_share[w, i]
+            if demand.sum() > shape.worker_capacity[w, d]:
+                factor = shape.worker_capacity[w, d] / demand.sum()
+                for i in range(operators):
+                    if demand[i] > 0.0:
+                        slowdown[i] = min(slowdown[i], factor)
     for i in range(operators):
         if slowdown[i] < 1.0:
             state.budget[i] = min(state.budget[i], math.floor(wanted[i] * slowdown[i]))

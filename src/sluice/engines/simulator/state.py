@@ -64,6 +64,7 @@ class State(NamedTuple):
     state_bytes: Floats
     oldest_tick: Ints  # per source, tick in which the next record to read arrived
     tasks: Floats  # worker x operator
+    remote_share: Floats  # worker x operator, share of the links of its tasks there that leave the worker
 
 
 class Window(NamedTuple):
@@ -147,6 +148,7 @@ def make_state(shape: Shape, operators: int, sources: int, workers: int) -> Stat
         state_bytes=np.zeros(operators),
         oldest_tick=ints(sources),
         tasks=np.zeros((workers, operators)),
+        remote_share=np.zeros((workers, operators)),
     )
 
 
