@@ -1,10 +1,11 @@
 """Nexmark: persons, auctions and bids of an online market, each stream made on its own.
 
-Of fifty events one is a person, three are auctions and forty-six are bids, as published (Tucker et al. 2008 and the Beam
-suite). The number of a record therefore says how many of the others exist by then, and the streams refer to each other
-correctly if they are driven in these proportions. Bids go to one of the newest hundred auctions, bidders and sellers are
-among the newest thousand persons; both may be a little ahead of the other stream, as in the suite. Hot auctions, bidders
-and sellers are off, as in the thesis (6.2.1), which keeps all keys equally busy; `hot_share` turns them on.
+Of fifty events one is a person, three are auctions and forty-six are bids, as published (Tucker et al. 2008 and the
+Beam suite). The number of a record therefore says how many of the others exist by then, and the streams refer to each
+other correctly if they are driven in these proportions. Bids go to one of the newest hundred auctions, bidders and
+sellers are among the newest thousand persons; both may be a little ahead of the other stream, as in the suite. Hot
+auctions, bidders and sellers are off, as in the thesis (6.2.1), so that all keys are equally busy; `hot_share` turns
+them on.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CATEGORIES = 5
 ACTIVE_PERSONS = 1000
 AUCTIONS_IN_FLIGHT = 100
 LEAD = 10
-"""How far an id may be ahead of its stream: some auctions come before their sellers, some bids before their auctions."""
+"""How far an id may be ahead of its stream: some auctions come before their sellers, some bids before theirs."""
 HOT_STRIDE = 100
 """One id in a hundred is hot, the newest of them gets the hot share."""
 

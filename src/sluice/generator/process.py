@@ -1,11 +1,12 @@
 """The generator as a process of its own: making records must not slow the job that reads them, nor stop with its lock.
 
-The parent sends the streams through a pipe and keeps it open; when it closes, on purpose or because the parent died, the
-generator finishes its block and ends. Reports come back through a file.
+The parent sends the streams through a pipe and keeps it open; when it closes, on purpose or because the parent died,
+the generator finishes its block and ends. Reports come back through a file.
 """
 
 from __future__ import annotations
 
+import inspect
 import pickle
 import subprocess
 import sys
@@ -41,15 +42,12 @@ class GeneratorProcess:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        # functions written in a user's file cannot be imported elsewhere; Spark's pickler sends them whole
-        from pyspark import cloudpickle
-
         self._order.report.unlink(missing_ok=True)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "sluice.generator"], stdin=subprocess.PIPE, start_new_session=True
         )
         pipe: Any = self._process.stdin
-        pipe.write(cloudpickle.dumps(self._order))
+        pipe.write(_pickled(self._order))
         pipe.flush()
 
     def check(self) -> None:
@@ -75,6 +73,23 @@ class GeneratorProcess:
                 self._process.kill()
                 self._process.wait()
         return self.report()
+
+
+def _pickled(order: Order) -> bytes:
+    """Functions written in a user's file cannot be imported elsewhere: Spark's pickler sends them whole."""
+    from pyspark import cloudpickle
+
+    pickler: Any = cloudpickle
+    found = (inspect.getmodule(stream.generate) for stream in order.streams.values())
+    foreign = {module for module in found if module and module.__name__.partition(".")[0] not in ("sluice", "__main__")}
+    for module in foreign:
+        pickler.register_pickle_by_value(module)
+    try:
+        content: bytes = pickler.dumps(order)
+        return content
+    finally:
+        for module in foreign:
+            pickler.unregister_pickle_by_value(module)
 
 
 def main() -> int:

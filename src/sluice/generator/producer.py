@@ -1,7 +1,7 @@
 """Writes streams to their topics on time, and says how well it kept up.
 
-A block that comes late is written all the same, with the event time it was due at: nothing is skipped, the next ones are
-late too, and how late is in the report. After a crash it goes on with the tick after its last committed one.
+A block that comes late is written all the same, with the event time it was due at: nothing is skipped, the next
+ones are late too, and how late is in the report. After a crash it goes on with the tick after its last committed one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import Field
 
 from sluice.engines.spark.pipeline import Generate
 from sluice.engines.spark.topic import Topic
@@ -51,7 +53,7 @@ class StreamReport(Frozen):
 class GeneratorReport(Frozen):
     """One entry per stream; `error` if the generator ended by itself."""
 
-    streams: dict[Name, StreamReport] = {}
+    streams: dict[Name, StreamReport] = Field(default_factory=dict)
     error: str | None = None
 
     @property

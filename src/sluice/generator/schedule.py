@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sluice.workloads.base import RateCurve
+from sluice.workloads.base import Floats, RateCurve
 
 TICK_S = 0.25
 """Short enough that arrivals look continuous to queries with batches of a second, long enough for cheap commits."""
@@ -46,5 +46,6 @@ class Schedule:
 
     def _millionths(self, start: int, end: int) -> npt.NDArray[np.int64]:
         """Records due in each tick, in millionths: whole numbers add up the same in any order."""
-        rates = np.maximum(0.0, self._curve(np.arange(start, end) * self._tick_s))
+        times_s: Floats = np.arange(start, end, dtype=np.float64) * self._tick_s
+        rates = np.maximum(0.0, self._curve(times_s))
         return np.round(rates * self._tick_s * MILLION).astype(np.int64)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -51,7 +52,7 @@ def _vocabulary(size: int) -> pa.Array:
 
 
 @cache
-def _zipf(size: int, skew: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _zipf(size: int, skew: float) -> npt.NDArray[np.float64]:
     """Cumulative shares of the words by rank; the last bound is open, so that rounding never runs past it."""
-    shares = np.arange(1, size + 1) ** -skew
-    return np.cumsum(shares)[:-1] / shares.sum()
+    shares = np.arange(1, size + 1, dtype=np.float64) ** -skew
+    return np.asarray(np.cumsum(shares)[:-1] / shares.sum())
