@@ -22,8 +22,11 @@ WRITE_OPTIONS = {
 }
 """The folder of an attempt is seen by nobody until it is committed, so tasks may put their files there directly."""
 
-SESSION_OPTIONS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-"""Settings that make topics cheaper to write; a session without them writes topics just as right."""
+SESSION_OPTIONS = {
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.python.daemon.module": "sluice.engines.spark.worker_daemon",
+}
+"""Settings that make topics cheaper to write and read; a session without them writes and reads them just as right."""
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
