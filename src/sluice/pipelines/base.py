@@ -7,9 +7,10 @@ load 1. Adding one touches one file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from sluice.engines.simulator import SimulatedJob
+from sluice.engines.spark.job import SparkJob
 from sluice.registry import Registry
 
 
@@ -27,6 +28,15 @@ class PipelineDefinition(Protocol):
 
     def simulated(self) -> SimulatedJob:
         """The job as the simulator runs it, with the parallelism it starts with."""
+        ...
+
+
+@runtime_checkable
+class RunsOnSpark(Protocol):
+    """A definition that has a pipeline of DataFrames too, under the same operator names."""
+
+    def spark(self) -> SparkJob:
+        """The job as Spark runs it, with slot rates and peak rates that suit a small machine."""
         ...
 
 

@@ -25,6 +25,8 @@ class ReaderControl:
     partitions: int
     max_records_per_batch: int | None = None
     slot_rate: float | None = None
+    paused: bool = False
+    """No new records until further notice, so that the query comes to rest between two batches."""
     bounded_topics: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

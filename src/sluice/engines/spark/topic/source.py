@@ -43,6 +43,10 @@ def stream_from(spark: SparkSession, topic: Path, *, consumer: str, control: Pat
     return spark.readStream.format(FORMAT).options(**options).load()
 
 
+Offset = dict[str, Any]
+"""`{"topic": folder name, "offset": n}`: the name tells the inputs of a join apart in Spark's progress events."""
+
+
 class TopicSource(DataSource):
     @classmethod
     def name(cls) -> str:
@@ -76,32 +80,32 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held: HeldBack | None = None
         self._target: int | None = None
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"offset": self._open().register(self._consumer)}
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return self._offset(self._open().register(self._consumer))
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         return ReadMaxRows(MOST_ROWS)
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
         """Asked only when the batch that ended at `start` is in Spark's commit log: nothing before it is read again."""
         first = start["offset"]
         topic = self._open()
         topic.acknowledge(self._consumer, first)
         control = ReaderControl.load(self._control_path)
-        if self._target is None and self._is_held(control):
+        if control.paused or (self._target is None and self._is_held(control)):
             return start
         end = topic.end_offset() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows):
             end = min(end, first + limit.max_rows, first + (control.max_records_per_batch or MOST_ROWS))
-        return {"offset": max(first, end)}
+        return self._offset(max(first, end))
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"offset": self._open().end_offset()}
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        return self._offset(self._open().end_offset())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._open().end_offset()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         if start["offset"] == end["offset"]:
             return []
         control = ReaderControl.load(self._control_path)
@@ -114,6 +118,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, TopicPartition)
         batches = (batch for piece in partition.slices for batch in read_slice(piece, self._schema, RECORDS_PER_BATCH))
         return paced(batches, partition.slot_rate)
+
+    def _offset(self, offset: int) -> Offset:
+        return {"topic": self._path.name, "offset": offset}
 
     def _is_held(self, control: ReaderControl) -> bool:
         """Whether a topic this operator writes to is full; every change is noted for the runtime."""

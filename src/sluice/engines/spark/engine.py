@@ -1,0 +1,251 @@
+"""Spark as an engine of the control loop: what `Runtime` does, in the loop's words and on the loop's clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sluice.control.engine import RecordCount
+from sluice.engines.spark.compile import compile_pipeline
+from sluice.engines.spark.feeder import Feeder
+from sluice.engines.spark.ledger import Ledger
+from sluice.engines.spark.metrics import make_observation, read_progress, read_stages
+from sluice.engines.spark.pipeline import Pipeline
+from sluice.engines.spark.probe import ProgressListener, StageProbe
+from sluice.engines.spark.query import QuerySettings
+from sluice.engines.spark.runtime import Rescale, Runtime
+from sluice.errors import BadInputError, SluiceError, unknown_name
+from sluice.model import Applied, Graph, Observation, Plan
+from sluice.workloads.base import RateCurve
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SAMPLE_S = 1.0
+
+
+class WallClock:
+    """Real time since the engine started. Sleeping samples latencies, drains Spark's metrics and notices failures."""
+
+    def __init__(self, engine: SparkEngine) -> None:
+        self._engine = engine
+        self.started_s = time.monotonic()
+        self.interrupted = threading.Event()
+        """Set from a signal handler or another thread: sleeping ends at once."""
+
+    def now_s(self) -> float:
+        return time.monotonic() - self.started_s
+
+    def sleep_s(self, duration_s: float) -> None:
+        until_s = self.now_s() + duration_s
+        while (left_s := until_s - self.now_s()) > 0 and not self.interrupted.wait(min(SAMPLE_S, left_s)):
+            self._engine.tick()
+
+
+class SparkEngine:
+    """Runs a `Pipeline`. `slots` bounds the sum of all parallelism; `threads` is what Spark may run at once.
+
+    A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
+    folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `arrivals` fills the
+    topics of sources that have a generator; the others are filled from outside.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        root: Path,
+        *,
+        slots: int,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        settings: QuerySettings | None = None,
+        rescale: Rescale = "live",
+        arrivals: Mapping[str, RateCurve] | None = None,
+        seed: int = 0,
+    ) -> None:
+        from sluice.engines.spark.session import start_session
+
+        pipeline.validate()
+        if slots < 1:
+            raise BadInputError(f"slots must be at least 1, got {slots}")
+        for source in arrivals or ():
+            if source not in pipeline.sources or pipeline.sources[source].generate is None:
+                able = [name for name, spec in pipeline.sources.items() if spec.generate]
+                raise unknown_name("source with a generator:", source, able)
+        self._pipeline = pipeline
+        self._arrivals = arrivals or {}
+        self._seed = seed
+        self.slots = slots
+        self._settings = settings or QuerySettings()
+        self._rescale: Rescale = rescale
+        self._owns_session = spark is None
+        self.spark = spark or start_session(
+            f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master
+        )
+        try:
+            compiled = compile_pipeline(pipeline, self.spark)
+        except BaseException:
+            self._close_session()
+            raise
+        self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
+        self._graph = compiled.graph
+        self.clock = WallClock(self)
+        self._lock = threading.Lock()
+        self._ledgers: dict[str, Ledger] = {}
+        self._latency_samples_s: list[float] = []
+        self._observed_s = 0.0
+        self._downtime_s = 0.0
+        self._count: RecordCount | None = None
+        self._listener: ProgressListener | None = None
+        self._feeder: Feeder | None = None
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    def start(self, plan: Plan) -> None:
+        self._check(plan)
+        self._stages = StageProbe(self.spark)
+        self.runtime.start(plan.parallelism)
+        self._ledgers = {
+            name: Ledger(
+                query=query,
+                topics=self.runtime.topics,
+                folders=self.runtime.folders,
+                is_source=self._graph.topology.is_source(name),
+                trigger_s=self._settings.trigger_s,
+                bound_records=self._settings.topic_bound_records,
+            )
+            for name, query in self.runtime.queries.items()
+        }
+        self._listener = ProgressListener(self.spark, self._on_progress)
+        self.clock.started_s = time.monotonic()
+        self._feed()
+
+    def observe(self) -> Observation:
+        self.tick()
+        now_s, unix_s = self.clock.now_s(), time.time()
+        interval_s = max(1e-3, now_s - self._observed_s)
+        with self._lock:
+            windows = {name: ledger.close_window(unix_s) for name, ledger in self._ledgers.items()}
+            samples_s, self._latency_samples_s = self._latency_samples_s, []
+        self._observed_s = now_s
+        return make_observation(
+            windows,
+            time_s=now_s,
+            interval_s=interval_s,
+            edges=self._graph.topology.edges,
+            latencies_s=self._latencies_s(),
+            latency_samples_s=samples_s,
+        )
+
+    def apply(self, plan: Plan) -> Applied:
+        try:
+            self._check(plan)
+            self.runtime.raise_failure()
+        except SluiceError as error:
+            return Applied(error=str(error))
+        applied = self.runtime.rescale(plan.parallelism, self._rescale)
+        self._downtime_s += applied.downtime_s
+        with self._lock:
+            for name in applied.changed:
+                self._ledgers[name].on_rescale()
+        return applied
+
+    def stop(self) -> RecordCount:
+        if self._count is None:
+            try:
+                if self._feeder:
+                    self._feeder.stop()
+                self.runtime.stop()
+            finally:
+                self._count = self._counted()
+                if self._listener:
+                    self._listener.close()
+                self._close_session()
+        return self._count
+
+    def tick(self) -> None:
+        """What must happen now and then while time passes: cheap, and safe to call at any time."""
+        self.runtime.raise_failure()
+        if self._feeder and self._feeder.failure:
+            raise SluiceError(f"the generator failed: {self._feeder.failure}") from self._feeder.failure
+        latencies_s = self._latencies_s()
+        with self._lock:
+            self._latency_samples_s.append(max(latencies_s.values(), default=0.0))
+            for ledger in self._ledgers.values():
+                for run_id in ledger.query.run_ids:
+                    for job, stages in self._stages.new_jobs(run_id):
+                        ledger.stages.extend(read_stages(job, stages))
+
+    def _feed(self) -> None:
+        if self._arrivals:
+            generators = {name: spec.generate for name, spec in self._pipeline.sources.items() if spec.generate}
+            self._feeder = Feeder(
+                self.runtime.topics, generators, self._arrivals, seed=self._seed, now_s=self.clock.now_s
+            )
+            self._feeder.start()
+
+    def _on_progress(self, progress: Mapping[str, Any]) -> None:
+        """Called in Spark's listener thread. A trigger that found nothing to do is no batch."""
+        query = self.runtime.query_of_run(progress["runId"])
+        if query is None or "addBatch" not in progress["durationMs"]:
+            return
+        query.on_progress(progress)
+        with self._lock:
+            self._ledgers[query.name].on_batch(read_progress(progress))
+
+    def _latencies_s(self) -> dict[str, float]:
+        now_s = time.time()
+        return {name: ledger.waiting_s(now_s) for name, ledger in self._ledgers.items() if ledger.is_source}
+
+    def _counted(self) -> RecordCount:
+        """Offsets say what should have been read; Spark's own row counts say what was."""
+        arrived = processed = waiting = lost = duplicated = 0
+        for ledger in self._ledgers.values():
+            now = ledger.counters(time.time())
+            moved = now.position - ledger.first.position
+            lost += max(0, moved - ledger.read_records)
+            duplicated += max(0, ledger.read_records - moved)
+            if ledger.is_source:
+                arrived += now.input_end - ledger.first.position
+                processed += moved
+                waiting += now.lag
+        return RecordCount(
+            arrived=arrived,
+            processed=processed,
+            waiting=waiting,
+            lost=lost,
+            duplicated=duplicated,
+            downtime_s=self._downtime_s,
+        )
+
+    def _check(self, plan: Plan) -> None:
+        for name in plan.parallelism:
+            if name not in self._graph.names:
+                raise unknown_name("operator", name, self._graph.names)
+        for name in self._graph.names:
+            if name not in plan.parallelism:
+                raise BadInputError(f"the plan names no parallelism for operator {name!r}")
+        if plan.slots > self.slots:
+            raise BadInputError(f"the plan needs {plan.slots} slots, there are {self.slots}")
+        for operator in self._graph.operators:
+            wanted = plan.parallelism[operator.name]
+            high = operator.max_parallelism
+            if wanted < operator.min_parallelism or (high is not None and wanted > high):
+                raise BadInputError(
+                    f"operator {operator.name!r}: parallelism must be from {operator.min_parallelism} to "
+                    f"{high if high is not None else self.slots}, got {wanted}"
+                )
+
+    def _close_session(self) -> None:
+        if self._owns_session:
+            self.spark.stop()
+
+
+def task_threads(pipeline: Pipeline, slots: int) -> int:
+    """Threads for the slots, and for the state partitions of whoever is in its second stage while paced slots wait."""
+    return slots + max(operator.state_partitions for operator in pipeline.operators.values())

@@ -1,0 +1,91 @@
+"""Where a running pipeline keeps what must outlive it, and the plan it had."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from sluice.errors import BadInputError
+from sluice.model.base import Frozen, Name, Parallelism, first_problem
+
+
+class QueryState(Frozen):
+    """What a query must be started with to go on. `repartition_to` is set while its state is being rewritten."""
+
+    parallelism: Parallelism
+    state_partitions: Parallelism
+    repartition_to: Parallelism | None = None
+
+
+class SavedState(Frozen):
+    """The plan in force, replaced atomically with every change."""
+
+    pipeline: Name
+    queries: dict[Name, QueryState]
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The working folder of one pipeline: topics, checkpoints, the files that steer the readers, the saved plan."""
+
+    root: Path
+    external_topics: Mapping[str, Path] = field(default_factory=dict)
+
+    def topic(self, name: str) -> Path:
+        return self.external_topics.get(name, self.root / "topics" / name)
+
+    def checkpoint(self, query: str) -> Path:
+        return self.root / "checkpoints" / query
+
+    def control(self, query: str, topic: str) -> Path:
+        path = self.root / "control" / query
+        path.mkdir(parents=True, exist_ok=True)
+        return path / f"{topic}.json"
+
+    @property
+    def _plan(self) -> Path:
+        return self.root / "plan.json"
+
+    def save(self, state: SavedState) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        fresh = self._plan.with_suffix(".new")
+        with fresh.open("w") as file:
+            file.write(state.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._plan)
+
+    def load(self) -> SavedState | None:
+        """The plan a run left here, or None if none ever ran."""
+        try:
+            text = self._plan.read_text()
+        except FileNotFoundError:
+            return None
+        try:
+            return SavedState.model_validate_json(text)
+        except ValidationError as error:
+            raise BadInputError(f"{str(self._plan)!r} is not a saved plan: {first_problem(error)}") from error
+
+
+NO_BATCHES = (-1, -1)
+
+
+def last_batches(checkpoint: Path) -> tuple[int, int]:
+    """The newest batch Spark has logged as begun and the newest logged as done; -1 for none."""
+    return _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
+
+
+def at_batch_boundary(checkpoint: Path) -> bool:
+    begun, done = last_batches(checkpoint)
+    return begun == done
+
+
+def _newest(log: Path) -> int:
+    try:
+        return max((int(name) for name in os.listdir(log) if name.isdigit()), default=-1)
+    except FileNotFoundError:
+        return -1

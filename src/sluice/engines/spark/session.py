@@ -1,0 +1,76 @@
+"""One Spark session, tuned for many small streaming queries side by side."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.errors import BadInputError, SluiceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    # queries take turns: without it one operator's backlog starves the others
+    "spark.scheduler.mode": "FAIR",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # the number of partitions is ours to choose
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "2000",
+    "spark.ui.retainedStages": "4000",
+    "spark.ui.retainedTasks": "2000",
+    "spark.sql.ui.retainedExecutions": "10",
+    # the rewrite of an error's text inside Spark recurses per character of a Python traceback
+    "spark.driver.extraJavaOptions": "-Xss16m",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "FATAL",
+}
+
+
+def java_home_problem() -> str | None:
+    """Why Spark could not start here, or None."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        if (Path(home) / "bin" / "java").exists():
+            return None
+        return f"JAVA_HOME is {home!r}, but there is no bin/java in it; point it to a Java 17 or 21"
+    if shutil.which("java"):
+        return None
+    return "Java is missing: Spark needs Java 17 or 21 on the PATH or in JAVA_HOME"
+
+
+def start_session(
+    name: str, *, threads: int, master: str | None = None, settings: dict[str, str] | None = None
+) -> SparkSession:
+    """Start Spark here with so many task threads, or reach a cluster's master; a missing Java is bad input."""
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    problem = java_home_problem()
+    if problem and master is None:
+        raise BadInputError(problem)
+    # Spark logs every refused plan as JSON; the caller gets the exception and says it in one line
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    # workers must be the same Python as the driver, which need not be the first on the PATH
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(name).master(master or f"local[{threads}]")
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkRuntimeError as error:
+        raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error

@@ -1,0 +1,25 @@
+"""One Spark session for all tests that need one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASK_THREADS = 16
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    from sluice.engines.spark.session import java_home_problem, start_session
+
+    problem = java_home_problem()
+    if problem:
+        pytest.skip(problem)
+    session = start_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"})
+    yield session
+    session.stop()

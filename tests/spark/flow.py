@@ -1,0 +1,132 @@
+"""Runs a job while its records arrive and its operators are rescaled, and reads what came out."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from sluice.engines.spark.engine import SparkEngine
+from sluice.engines.spark.query import QuerySettings
+from sluice.engines.spark.topic import Topic
+from sluice.model import Plan
+from tests.spark.jobs import FLUSH_KEY, Job, flush, to_table
+
+QUICK = QuerySettings(trigger_s=0.2)
+PATIENCE_S = 300.0
+
+
+def wait_until(condition: Callable[[], bool], engine: SparkEngine, what: str) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        engine.tick()
+        assert time.monotonic() < deadline_s, f"no {what} within {PATIENCE_S:g} s"
+        time.sleep(0.05)
+
+
+class Feeder:
+    """Appends every source's records in small pieces, in the background, until all are in."""
+
+    def __init__(self, engine: SparkEngine, frames: Mapping[str, pd.DataFrame], pieces: int, pause_s: float) -> None:
+        self._engine = engine
+        self._frames = frames
+        self._pieces = pieces
+        self._pause_s = pause_s
+        self._thread = threading.Thread(target=self._feed)
+
+    def __enter__(self) -> Feeder:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+
+    def _feed(self) -> None:
+        for piece in range(self._pieces):
+            for source, frame in self._frames.items():
+                topic = self._engine.runtime.topics[source]
+                low, high = (len(frame) * part // self._pieces for part in (piece, piece + 1))
+                topic.append(to_table(frame.iloc[low:high], topic.schema), producer="test", batch_id=piece)
+            time.sleep(self._pause_s)
+
+
+def drained(engine: SparkEngine) -> bool:
+    return all(
+        engine.runtime.topics[topic].lag_records(query.name) == 0
+        for query in engine.runtime.queries.values()
+        for topic in query.query.inputs
+    )
+
+
+def read_output(root: Path, sink: str) -> pd.DataFrame:
+    topic = Topic.open(root / "topics" / sink)
+    batches = list(topic.read(topic.start_offset(), topic.end_offset()))
+    found = pa.Table.from_batches(batches, topic.schema).to_pandas()
+    return found[found["key"] != FLUSH_KEY] if "key" in found else found
+
+
+def same_rows(found: pd.DataFrame, expected: pd.DataFrame) -> None:
+    """Equal as multisets: nothing lost, nothing twice, nothing else."""
+    columns = list(expected.columns)
+    left, right = (frame[columns].sort_values(columns).reset_index(drop=True) for frame in (found, expected))
+    pd.testing.assert_frame_equal(left, right, check_dtype=False)
+
+
+def run_with_rescales(
+    job: Job,
+    spark: object,
+    root: Path,
+    *,
+    records: int,
+    rescales: int,
+    how: Callable[[int], str],
+    seed: int,
+    pause_s: float = 0.05,
+) -> SparkEngine:
+    """Feed, rescale at random, drain, stop; the output must be what pandas computes."""
+    random = np.random.default_rng(seed)
+    frames = job.inputs(records)
+    engine = SparkEngine(job.build(), root, slots=24, spark=spark, settings=QUICK)
+    names = engine.graph.names
+    engine.start(Plan(parallelism=dict.fromkeys(names, 2)))
+    try:
+        with Feeder(engine, frames, pieces=20 + 10 * rescales, pause_s=pause_s):
+            for number in range(rescales):
+                wanted = {name: int(random.integers(1, 7)) for name in names}
+                applied = engine.runtime.rescale(wanted, how(number))
+                assert applied.error is None, applied.error
+                assert engine.runtime.parallelism == wanted
+                _one_more_batch(engine)
+        if job.needs_flush:
+            _flush(engine, frames)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        expected = job.expected(frames)
+        wait_until(lambda: len(job.final(read_output(root, "out"))) >= len(expected), engine, "complete output")
+    finally:
+        count = engine.stop()
+    same_rows(job.final(read_output(root, "out")), expected)
+    assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
+    assert count.processed == count.arrived
+    return engine
+
+
+def _one_more_batch(engine: SparkEngine) -> None:
+    before = {name: len(ledger.batches) for name, ledger in engine._ledgers.items()}
+    wait_until(
+        lambda: drained(engine) or any(len(ledger.batches) > before[name] for name, ledger in engine._ledgers.items()),
+        engine,
+        "batch after a rescale",
+    )
+
+
+def _flush(engine: SparkEngine, frames: Mapping[str, pd.DataFrame]) -> None:
+    for step in range(2):
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        for source, frame in frames.items():
+            topic = engine.runtime.topics[source]
+            topic.append(to_table(flush(frame, step), topic.schema), producer="flush", batch_id=step)
