@@ -10,6 +10,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sluice.model.base import Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
+from sluice.model.decision import InstanceMix
 from sluice.model.topology import Topology
 
 
@@ -19,6 +20,7 @@ class OperatorMetrics(Frozen):
     model_config = ConfigDict(extra="ignore")
 
     parallelism: Parallelism = Field(description="instances (slots) running now")
+    sizes: InstanceMix | None = Field(None, description="how many of them have which size, where sizes differ")
     input_rate: NonNegative | None = Field(None, description="records/s consumed")
     output_rate: NonNegative | None = Field(
         None, description="records/s emitted; one copied to several successors counts once"

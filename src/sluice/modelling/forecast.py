@@ -43,6 +43,11 @@ class ForecastState(Frozen):
         """The same for the forecast "as it is now": what any forecaster has to beat."""
         return None if self.count < 2 or self.size == 0 else self.naive_miss / self.size
 
+    @property
+    def naive_deviation(self) -> float:
+        """Standard deviation of the change from one value to the next, if changes are normal: 1.25 mean absolute."""
+        return math.sqrt(math.pi / 2) * self.naive_miss
+
 
 class Forecast(Frozen):
     """Expected values and the band around them, next step first; never negative."""

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from sluice.errors import BadInputError
 
 
+class TooManyMixesError(BadInputError):
+    """The exact optimum would take too long; the message says what to reduce."""
+
+
 @dataclass(frozen=True)
 class MixLattice:
     """All candidate mixes. With a mix, every part of it is in here too.
@@ -85,7 +89,7 @@ def _enumerate(
             grown.append(np.column_stack([mixes[keep], np.full(int(keep.sum()), count)]))
             found += len(grown[-1])
             if found > max_mixes:
-                raise BadInputError(
+                raise TooManyMixesError(
                     f"more than {max_mixes} mixes of {len(performance)} sizes can carry a load of {peak:g}; "
                     "offer fewer sizes or set max_instances"
                 )
@@ -102,7 +106,7 @@ def _enumerate(
 
 def _parts(running: NDArray[np.int64], max_instances: int | None, max_mixes: int) -> NDArray[np.int64]:
     if np.prod(running + 1.0) > max_mixes:
-        raise BadInputError(f"the running mix has more than {max_mixes} parts; offer fewer sizes")
+        raise TooManyMixesError(f"the running mix has more than {max_mixes} parts; offer fewer sizes")
     parts = np.indices(tuple(running + 1)).reshape(len(running), -1).T
     return parts if max_instances is None else parts[parts.sum(axis=1) <= max_instances]
 
@@ -110,7 +114,7 @@ def _parts(running: NDArray[np.int64], max_instances: int | None, max_mixes: int
 def _links(counts: NDArray[np.int64]) -> NDArray[np.int32]:
     radix = counts.max(axis=0) + 1
     if np.prod(radix.astype(float)) >= 2.0**62:
-        raise BadInputError(f"too many mixes to number them: up to {(radix - 1).tolist()} instances per size")
+        raise TooManyMixesError(f"too many mixes to number them: up to {(radix - 1).tolist()} instances per size")
     weight = np.concatenate([np.cumprod(radix[:0:-1])[::-1], [1]]).astype(np.int64)
     keys = counts @ weight
     links = np.full(counts.shape, -1, dtype=np.int32)

@@ -28,7 +28,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.errors import BadInputError
-from sluice.modelling.mix_lattice import MixLattice, cheapest_path
+from sluice.modelling.mix_lattice import MixLattice, TooManyMixesError, cheapest_path
+
+__all__ = [
+    "HorizonPlan",
+    "ScalingCosts",
+    "SizeOption",
+    "TooManyMixesError",
+    "most_capacity",
+    "plan_horizon",
+    "plan_one_size",
+    "total_cost",
+]
 
 MAX_MIXES = 1_000_000
 ROUNDING = 1e-9

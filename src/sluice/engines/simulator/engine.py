@@ -13,7 +13,7 @@ from sluice.engines.simulator.kernel import advance
 from sluice.engines.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.engines.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
 from sluice.errors import BadInputError, unknown_name
-from sluice.model import Applied, Graph, Observation, Placement, Plan
+from sluice.model import Applied, Graph, InstanceSize, Observation, Placement, Plan
 from sluice.placement.traffic import remote_shares
 
 ARRIVAL_CHUNK_TICKS = 4096
@@ -96,7 +96,7 @@ class SimulatedEngine:
             self.job,
             self._wiring,
             self._shape.unit_costs,
-            self._plan.parallelism,
+            self._plan,
             Ticks(self._observed_tick, self.tick, self.job.settings.tick_s),
             self.state,
             self._window,
@@ -129,7 +129,8 @@ class SimulatedEngine:
         for name in stopped:
             self.state.down_until_tick[self._index[name]] = up_tick
         for name, (before, after) in changed.items():
-            self._resize(name, plan, delay_s=downtime_s + (settings.instance_start_s if after > before else 0.0))
+            starts = after > before or _grows(old.sizes.get(name, {}), plan.sizes.get(name, {}))
+            self._resize(name, plan, delay_s=downtime_s + (settings.instance_start_s if starts else 0.0))
         self._place(plan.placement)
         self._plan = plan
         self._downtime_s += downtime_s
@@ -175,9 +176,9 @@ class SimulatedEngine:
     def _speed(self, name: str, plan: Plan) -> float:
         """Mean speed of an operator's instances, relative to an instance of one core."""
         mix = plan.sizes.get(name)
-        speedup = self._operators[name].speedup
-        if not mix or speedup is None:
+        if not mix:
             return 1.0
+        speedup = self._operators[name].speedup or _cores
         sizes = {size.name: size for size in self.job.settings.sizes}
         for size_name in mix:
             if size_name not in sizes:
@@ -210,3 +211,12 @@ class SimulatedEngine:
         grown = [self._expected[s] + np.cumsum(curve(times) * tick_s) for s, curve in enumerate(self._curves)]
         self._expected = np.array([counts[-1] for counts in grown])
         self._arrived = np.concatenate([self._arrived, np.floor(np.array(grown)).astype(np.int64)], axis=1)
+
+
+def _cores(size: InstanceSize) -> float:
+    return size.cpu_cores
+
+
+def _grows(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Whether some size has more instances than before: swapping sizes starts instances, too."""
+    return any(count > before.get(size, 0) for size, count in after.items())

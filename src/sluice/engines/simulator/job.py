@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from sluice.engines.simulator.capacity import Capacity
 from sluice.model import Cluster, Edge, Graph, InstanceSize, Operator
+from sluice.modelling.prices import EXAMPLE
 
 RateCurve = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]
 """Times in s -> arrival rates in records/s."""
@@ -29,7 +30,8 @@ class SimulatedOperator:
     window ends. State grows by `state_bytes_per_record` and, with `state_ttl_s`, is forgotten exponentially at that
     time constant. `cpu_per_record` is in core-seconds (null: what makes a single instance at its capacity fill its core
     up to the ceiling), `io_` and `net_bytes_per_record` in bytes; they matter on workers of limited capacity.
-    `speedup` maps an instance size to its speed relative to an instance of one core.
+    `speedup` maps an instance size to its speed relative to an instance of one core,
+    by default its cores.
     """
 
     name: str
@@ -82,7 +84,7 @@ class SimulatorSettings:
     cpu_ceiling: float = 0.9
     busy_ceiling: float = 1.0
     noise: float = 0.0
-    sizes: tuple[InstanceSize, ...] = ()
+    sizes: tuple[InstanceSize, ...] = EXAMPLE
     cluster: Cluster | None = None
 
     def __post_init__(self) -> None:

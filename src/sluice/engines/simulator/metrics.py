@@ -9,7 +9,7 @@ import numpy as np
 
 from sluice.engines.simulator.job import SimulatedJob
 from sluice.engines.simulator.state import OUTSIDE, Floats, Ints, Shape, State, Window
-from sluice.model import Observation, OperatorMetrics, Topology
+from sluice.model import Observation, OperatorMetrics, Plan, Topology
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def observe(
     job: SimulatedJob,
     wiring: Wiring,
     unit_costs: Floats,
-    parallelism: dict[str, int],
+    plan: Plan,
     ticks: Ticks,
     state: State,
     window: Window,
@@ -99,7 +99,8 @@ def observe(
         source = wiring.source[i]
         room = sum(bounds[edge] for edge in wiring.in_edges[i])
         operators[name] = OperatorMetrics(
-            parallelism=parallelism[name],
+            parallelism=plan.parallelism[name],
+            sizes=plan.sizes.get(name),
             input_rate=input_rate,
             output_rate=output_rate,
             output_rates={successor: emitted[edge] for successor, edge in wiring.successors[i]},

@@ -1,0 +1,282 @@
+"""QEScalor: instances of the right sizes, planned ahead over a horizon and re-planned every epoch.
+
+Mu et al., "QEScalor: Quantitative Elastic Scaling Framework in Distributed Streaming Processing" (ICCS 2020).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.model import InstanceSize, Observation, OperatorMetrics
+from sluice.model.decision import Decision, InstanceMix
+from sluice.modelling.epochs import EpochLoad, EpochState
+from sluice.modelling.forecast import Forecaster
+from sluice.modelling.prices import price_table
+from sluice.modelling.qcesa import (
+    HorizonPlan,
+    ScalingCosts,
+    SizeOption,
+    TooManyMixesError,
+    most_capacity,
+    plan_horizon,
+)
+from sluice.modelling.size_profile import load_profile
+from sluice.policies.base import Memory, policy
+from sluice.policies.flows import EdgeValues, selectivities, source_arrival_rate
+from sluice.policies.numbers import LARGEST, known_sum, listing, number, ratio
+from sluice.registry import parameter
+
+MAX_MIXES = 200_000
+SLACK = 1.05
+"""A load this much above the planned capacity breaks into an epoch; less is left to the target utilisation."""
+CALIBRATION_GAIN = 0.3
+"""How much of a new measurement enters the factor between the profile's rates and production's."""
+
+Loads = dict[str, list[float] | None]
+"""Operator -> records/s in each epoch of the horizon; null where unknown."""
+
+
+@policy("qescalor")
+@dataclass(frozen=True, kw_only=True)
+class QEScalor:
+    """Forecast the load and start the cheapest mix of instance sizes that carries it, re-planned every epoch.
+
+    At the first window of an epoch, QCESA plans `horizon` epochs per operator for the upper end of the forecast
+    and the plan's first mix is wished. Within an epoch it acts only if load and backlog exceed what was planned,
+    and gives what it did `catch_up_s` to work. While the forecast misses by more than `max_error` on average it is
+    not used: the load of now, and by how much it usually changes, is planned for all epochs, which is reacting.
+    Rates of sizes come from `performance` (else in proportion to the cores), times a factor that production keeps
+    up to date.
+    """
+
+    horizon: int = parameter(8, "epochs to plan ahead")
+    epoch_s: float = parameter(300.0, "length of an epoch: how often a plan is made")
+    season_s: float = parameter(86_400.0, "time after which the load repeats itself; 0 if it does not")
+    prices: str = parameter("one-size", "price table: one-size, example, or a JSON file (see `sluice sizes`)")
+    performance: str = parameter("", "JSON file with measured records/s, {operator: {size: rate}}")
+    target_utilisation: float = parameter(0.85, "share of an instance's rate that is planned with")
+    band: float = parameter(1.64, "standard deviations of the forecast's error that are planned for on top")
+    max_error: float = parameter(0.3, "mean relative error of the forecast above which it is not used")
+    startup_cost_s: float = parameter(120.0, "starting an instance costs as much as running one core this long")
+    shutdown_cost_s: float = parameter(30.0, "stopping an instance, likewise")
+    catch_up_s: float = parameter(120.0, "time in which backlog is to be drained")
+    max_instances: int = parameter(200, "most instances of an operator")
+
+    def __post_init__(self) -> None:
+        for name in ("horizon", "max_instances"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in ("epoch_s", "catch_up_s"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        for name in ("band", "max_error", "startup_cost_s", "shutdown_cost_s", "season_s"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if not 0 < self.target_utilisation <= 1:
+            raise ValueError(f"target_utilisation must be in (0, 1], got {self.target_utilisation}")
+        _ = self.sizes, load_profile(self.performance), self._epochs
+
+    @property
+    def sizes(self) -> tuple[InstanceSize, ...]:
+        return price_table(self.prices)
+
+    @property
+    def _epochs(self) -> EpochLoad:
+        season = round(self.season_s / self.epoch_s)
+        return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+        seen = selectivities(observation)
+        selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **found} for name, found in seen.items()}
+        running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
+        factors = {
+            name: factor
+            for name, metrics in observation.operators.items()
+            if (factor := self._calibrated(name, metrics, running[name], memory)) is not None
+        }
+        epochs, is_new = self._seen_loads(observation, memory)
+        kept: dict[str, Any] = {
+            "selectivity": selectivity,
+            "factors": factors,
+            "mixes": running,
+            "epochs": {name: state.to_data() for name, state in epochs.items()},
+            "acted_s": memory.get("acted_s"),
+        }
+        missing = [name for name in observation.topology.sources if name not in epochs]
+        if missing:
+            return Decision.hold(f"qescalor: arrival rate unknown at {len(missing)} sources: {listing(missing)}"), kept
+
+        now = {name: self._now(state, observation.operators[name]) for name, state in epochs.items()}
+        arriving = self._flow(observation, selectivity, {name: [load] for name, load in now.items()})
+        ahead = {name: self._ahead(state, now[name]) for name, state in epochs.items()}
+        loads = self._flow(observation, selectivity, ahead)
+        known = {name: load for name, load in loads.items() if load is not None and name in factors}
+        if not known:
+            return Decision.hold(f"qescalor: no rate or no load known for any of {len(loads)} operators"), kept
+        options = {name: self._options(name, factors[name]) for name in known}
+        short = [
+            name for name in known if (arriving[name] or [0.0])[0] > _capacity(running[name], options[name]) * SLACK
+        ]
+        waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
+        if not is_new and (waits or not short):
+            return Decision.hold(f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"), kept
+
+        plans = {name: self._plan(load, options[name], running[name]) for name, load in known.items()}
+        mixes = running | {name: plan.mixes[0] for name, plan in plans.items()}
+        why = self._reason(epochs, is_new, short, running, mixes, known)
+        if mixes == running:
+            return Decision.hold(f"{why}; all mixes stay"), kept
+        wish = {name: sum(mix.values()) for name, mix in mixes.items()}
+        sizes = mixes if len(self.sizes) > 1 else {}
+        return Decision(parallelism=wish, sizes=sizes, reason=why), kept | {
+            "mixes": mixes,
+            "acted_s": observation.time_s,
+        }
+
+    def _running(self, name: str, metrics: OperatorMetrics, memory: Memory) -> InstanceMix:
+        """As the engine reports it, else as last wished if the number fits, else all of the standard size."""
+        known = {size.name for size in self.sizes}
+        for mix in (metrics.sizes, memory.get("mixes", {}).get(name)):
+            if mix and mix.keys() <= known and sum(mix.values()) == metrics.parallelism:
+                return {size: count for size, count in mix.items() if count}
+        return {_standard(self.sizes).name: metrics.parallelism}
+
+    def _calibrated(self, name: str, metrics: OperatorMetrics, mix: InstanceMix, memory: Memory) -> float | None:
+        """Production's rate over the profile's; smoothed, and as last known while the operator has nothing to do."""
+        last: float | None = memory.get("factors", {}).get(name)
+        profile = load_profile(self.performance).of(name, self.sizes)
+        expected = sum(count * profile.get(size, 0.0) for size, count in mix.items())
+        rate = metrics.per_instance_rate()
+        now = None if rate is None else ratio(rate * metrics.parallelism, expected)
+        if now is None or not now * min(profile.values(), default=0.0) > 0:
+            return last
+        return now if last is None else last + CALIBRATION_GAIN * (now - last)
+
+    def _seen_loads(self, observation: Observation, memory: Memory) -> tuple[dict[str, EpochState], bool]:
+        states, is_new = {}, False
+        for name in observation.topology.sources:
+            saved = memory.get("epochs", {}).get(name)
+            before = None if saved is None else EpochState.model_validate(saved)
+            rate = source_arrival_rate(observation.operators[name])
+            if rate is not None:
+                states[name] = self._epochs.seen(before, observation.time_s, min(rate, LARGEST))
+                is_new |= before is None or states[name].index != before.index
+            elif before is not None:
+                states[name] = before
+        return states, is_new
+
+    def _now(self, state: EpochState, metrics: OperatorMetrics) -> float:
+        """What a source must take now: what arrives, and its backlog within `catch_up_s`."""
+        rate = source_arrival_rate(metrics)
+        return min((state.peak if rate is None else rate) + (metrics.lag or 0.0) / self.catch_up_s, LARGEST)
+
+    def _ahead(self, state: EpochState, now: float) -> list[float]:
+        """Load of a source in every epoch, the first at least that of now."""
+        if not self._epochs.trusts(state, self.max_error):
+            return [now + self.band * state.learned.naive_deviation] * self.horizon
+        first, *later = self._epochs.expected(state, self.horizon).high
+        return [max(first, now), *later]
+
+    def _flow(self, observation: Observation, selectivity: EdgeValues, ahead: Mapping[str, list[float]]) -> Loads:
+        """The sources' loads passed along the graph, epoch by epoch; a queue inside adds to the first."""
+        topology = observation.topology
+        epochs = range(len(next(iter(ahead.values()))))
+        loads: Loads = {}
+        for name in topology.order:
+            if topology.is_source(name):
+                loads[name] = ahead[name]
+                continue
+            parts = [
+                None
+                if (load := loads[up]) is None or (passed := selectivity[up].get(name)) is None
+                # a float times a list would repeat it
+                else [min(value * passed, LARGEST) for value in load]
+                for up in topology.predecessors[name]
+            ]
+            sums = [known_sum(None if part is None else part[epoch] for part in parts) for epoch in epochs]
+            whole = [value for value in sums if value is not None]
+            queue = (observation.operators[name].lag or 0.0) / self.catch_up_s
+            loads[name] = None if len(whole) < len(sums) else [min(whole[0] + queue, LARGEST), *whole[1:]]
+        return loads
+
+    def _options(self, name: str, factor: float) -> list[SizeOption]:
+        profile = load_profile(self.performance).of(name, self.sizes)
+        hours = self.epoch_s / 3600
+        return [
+            SizeOption(
+                name=size.name,
+                performance=factor * profile[size.name] * self.target_utilisation,
+                price=size.price_per_hour * hours,
+            )
+            for size in self.sizes
+            if size.name in profile
+        ]
+
+    def _plan(self, loads: Sequence[float], options: Sequence[SizeOption], running: InstanceMix) -> HorizonPlan:
+        """QCESA; with too many mixes for an exact answer, without the sizes that cost most per record."""
+        standard = _standard(self.sizes)
+        per_second = standard.price_per_hour / standard.cpu_cores / 3600
+        costs = ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
+        by_value = sorted(options, key=lambda option: option.price / option.performance)
+        for offered in range(len(by_value), 0, -1):
+            usable = by_value[:offered]
+            most = most_capacity(usable, self.max_instances)
+            names = {option.name for option in usable}
+            try:
+                return plan_horizon(
+                    [min(load, most) for load in loads],
+                    usable,
+                    costs,
+                    running={size: min(count, self.max_instances) for size, count in running.items() if size in names},
+                    max_instances=self.max_instances,
+                    max_mixes=MAX_MIXES,
+                )
+            except TooManyMixesError:
+                continue
+        raise AssertionError("a single size always has few mixes")
+
+    def _reason(
+        self,
+        epochs: Mapping[str, EpochState],
+        is_new: bool,
+        short: Sequence[str],
+        before: Mapping[str, InstanceMix],
+        after: Mapping[str, InstanceMix],
+        loads: Mapping[str, Sequence[float]],
+    ) -> str:
+        errors = [state.learned.error for state in epochs.values()]
+        worst = max((error for error in errors if error is not None), default=None)
+        trusted = all(self._epochs.trusts(state, self.max_error) for state in epochs.values())
+        source = "no forecast yet, reacts" if worst is None else f"forecast off by {worst:.0%}"
+        if worst is not None and not trusted:
+            source += f", above {self.max_error:.0%}: reacts"
+        when = f"epoch {_index(epochs)}" if is_new else f"epoch {_index(epochs)} again, {listing(short)} fell short"
+        changes = [
+            f"{name} {_words(before[name])} -> {_words(after[name])} for {number(loads[name][0])} rec/s"
+            for name in loads
+            if before[name] != after[name]
+        ]
+        told = listing(changes) if changes else self._explain(loads)
+        return f"qescalor: {when}, {source}, {self.horizon} epochs ahead: {told}"
+
+    def _explain(self, loads: Mapping[str, Sequence[float]]) -> str:
+        return listing(f"{name} planned for {number(load[0])} rec/s" for name, load in loads.items())
+
+
+def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
+    """The size nearest to one core: what an instance is when nobody has chosen a size."""
+    return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
+
+
+def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:
+    return sum(mix.get(option.name, 0) * option.performance for option in options)
+
+
+def _index(epochs: Mapping[str, EpochState]) -> int:
+    return max(state.index for state in epochs.values())
+
+
+def _words(mix: InstanceMix) -> str:
+    return "+".join(f"{count} {size}" for size, count in mix.items()) or "nothing"
