@@ -54,30 +54,43 @@ def hunt(problem: Problem, given: Floats, *, first: bool, effort: float, is_over
         return _first(front, quick, given, int(PROOF_NODES * effort))
     proven = problem.request.tasks <= SMALL_TASKS and enumerate_front(front, given, int(FIRST_NODES * effort))
     if not proven:
-        _approach(front, quick, given, problem.full)
+        _approach(problem, quick, given)
     if not front.within(given):
         return _first(front, quick, given, int(PROOF_NODES * effort))
-    limits = _limits(front, given, problem.full)
+    limits = _limits(problem, front, given)
     if not proven and not is_over():
         proven = enumerate_front(front, limits, int(PROOF_NODES * effort))
     if not proven and not is_over():
-        fitting = np.minimum(limits, problem.full)
         patient = Approach(front, int(PATIENT_STEPS * effort) + 1, is_over, bounds)
-        patient.trade_down(fitting if front.within(fitting) else limits)
-    costs, counts = choose(front, limits, problem.full)
+        fullest = min(problem.utilisation(front.costs[at]) for at in front.within(limits))
+        patient.trade_down(np.minimum(limits, problem.limits_at(fullest + 0.005)))
+    costs, counts = choose(problem, front, limits)
     return Found(counts, costs, limits, front.explored, 0.0 if proven else _gap(costs, bounds))
 
 
-def _approach(front: Front, quick: Approach, given: Floats, full: Floats) -> None:
+def _approach(problem: Problem, quick: Approach, given: Floats) -> None:
     quick.run()
-    for wish in (np.minimum(given, full), given):
-        if not front.within(wish):
-            quick.attempt(quick.nearest(wish), wish)
+    if not quick.front.within(given):
+        quick.attempt(quick.nearest(given), given)
+    if np.isfinite(problem.full).any() and quick.front.within(given):
+        _make_room(problem, quick, given)
 
 
-def _limits(front: Front, given: Floats, full: Floats) -> Floats:
+def _make_room(problem: Problem, quick: Approach, given: Floats) -> None:
+    """Bisect for the lowest utilisation of the fullest worker under which a plan is found."""
+    low = float((problem.arrays.offset / problem.full).max())
+    for _ in range(6):
+        high = min(problem.utilisation(quick.front.costs[at]) for at in quick.front.within(given))
+        if quick.is_over() or high - low < 0.01:
+            return
+        wish = np.minimum(problem.limits_at((low + high) / 2), given)
+        if quick.attempt(quick.nearest(wish), wish) is None:
+            low = (low + high) / 2
+
+
+def _limits(problem: Problem, front: Front, given: Floats) -> Floats:
     """Tuned where nothing was given; a given threshold is kept as it is."""
-    tuned = tuned_limits([front.costs[at] for at in front.within(given)], full)
+    tuned = tuned_limits(problem, [front.costs[at] for at in front.within(given)])
     return np.where(np.isfinite(given), given, tuned)
 
 

@@ -61,7 +61,7 @@ class Problem:
     workers: tuple[Worker, ...]
     arrays: Arrays
     full: Floats
-    """Cost at which the first worker reaches a capacity, by dimension; infinite where capacities are unlimited."""
+    """Load of a worker at its capacity, in units of cost, by dimension; infinite where capacities are unlimited."""
 
     @property
     def fits(self) -> bool:
@@ -84,6 +84,14 @@ class Problem:
     def costs(self, counts: Counts) -> Floats:
         # an idle cluster is even: rounding may leave a hair below 0
         return np.asarray(np.maximum(self.worker_costs(counts).max(axis=1), 0.0))
+
+    def utilisation(self, costs: Floats) -> float:
+        """How full the fullest resource of any worker is; above 1 if exceeded, 0 where no capacity is known."""
+        return float(((costs + self.arrays.offset) / self.full).max())
+
+    def limits_at(self, utilisation: float) -> Floats:
+        """Costs at which no resource is fuller than this; infinite where no capacity is known."""
+        return np.asarray(utilisation * self.full - self.arrays.offset)
 
     def counts_of(self, placement: Placement) -> Counts:
         """Tasks of a skewed operator fill its groups heaviest first; tasks of unknown operators are left out."""
@@ -146,7 +154,7 @@ def build(request: PlacementRequest) -> Problem:
     for d, name in enumerate(DIMENSIONS):
         capacities = [getattr(worker, name) for worker in workers]
         if None not in capacities and scale[d] > 0:
-            full[d] = np.mean(capacities) * scale[d] - arrays.offset[d]
+            full[d] = np.mean(capacities) * scale[d]
     problem = Problem(request=request, operators=operators, workers=workers, arrays=arrays, full=full)
     if request.pinned is not None:
         arrays.pinned[:] = problem.counts_of(request.pinned)
