@@ -70,6 +70,29 @@ def test_latency_is_the_age_of_the_record_being_read():
     assert seen.operators["source"].lag_rate == 50
 
 
+def test_a_topic_with_a_retention_forgets_whole_segments_and_counts_them_as_lost():
+    # 100/s arrive, 50/s are read: 5000 by 100 s. Then the segments up to 60 s are 40 s old, and 6000 records go,
+    # 1000 of them unread. At 120 s the 8000 up to 80 s go; 6000 + 20 * 50 were behind the reader, 1000 were not.
+    engine = started(job(op("source", 50), retention_s=40.0, segment_s=20.0), 100)
+    engine.clock.sleep_s(100)
+    assert engine.observe().operators["source"].lag == 5000
+    engine.clock.sleep_s(1)
+    assert engine.observe().operators["source"].lag == 10_100 - 6000 - 50
+    engine.clock.sleep_s(20)
+    seen = engine.observe()
+    assert seen.operators["source"].lag == 12_100 - 8000 - 50
+    assert max(seen.latency_samples_s) <= 60
+    counted = engine.stop()
+    assert counted.lost == 2000
+    assert counted.processed + counted.lost + counted.waiting == counted.arrived
+
+
+def test_a_fast_reader_loses_nothing_to_a_retention():
+    engine = started(job(op("source", 200), retention_s=40.0, segment_s=20.0), 100)
+    engine.clock.sleep_s(200)
+    assert engine.stop().lost == 0
+
+
 def test_without_lag_there_is_no_latency():
     engine = started(job(op("source", 200)), 100)
     engine.clock.sleep_s(10)
@@ -258,6 +281,7 @@ def test_settings_that_cannot_be_are_refused():
         ({"cpu_ceiling": 1.5}, r"cpu_ceiling must be in \(0, 1\], got 1.5"),
         ({"downtime_s": -1}, "downtime_s must not be negative, got -1"),
         ({"buffer_records": 0}, "buffer_records must be at least 1, got 0"),
+        ({"retention_s": 0}, "retention_s must be above 0, got 0"),
     ]:
         with pytest.raises(ValueError, match=message):
             SimulatorSettings(**settings)

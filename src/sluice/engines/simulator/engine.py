@@ -138,12 +138,12 @@ class SimulatedEngine:
 
     def stop(self) -> RecordCount:
         arrived = int(self._arrived[:, self.tick].sum())
-        read = int(self.state.read.sum())
+        read, expired = int(self.state.read.sum()), int(self.state.expired.sum())
         return RecordCount(
             arrived=arrived,
-            processed=read,
+            processed=read - expired,
             waiting=arrived - read,
-            lost=max(0, self.missing_records()),
+            lost=expired + max(0, self.missing_records()),
             duplicated=max(0, -self.missing_records()),
             downtime_s=self._downtime_s,
         )

@@ -73,6 +73,9 @@ class SimulatorSettings:
     share it shows: below 1, because the engine slows the intake before an instance is busy all the time (thesis 8.3),
     and so everyone who computes a true rate from it overestimates. `noise` is the standard deviation of the
     logarithm of an operator's speed from tick to tick.
+
+    With `retention_s` the source topics forget: records are deleted unread, and counted as lost, in segments of
+    `segment_s` once the youngest of a segment is that old. The thesis' topics forgot after five minutes (6.3.1).
     """
 
     tick_s: float = 1.0
@@ -84,13 +87,15 @@ class SimulatorSettings:
     cpu_ceiling: float = 0.9
     busy_ceiling: float = 1.0
     noise: float = 0.0
+    retention_s: float | None = None
+    segment_s: float = 300.0
     sizes: tuple[InstanceSize, ...] = EXAMPLE
     cluster: Cluster | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tick_s", "state_bandwidth_bytes_per_s"):
+        for name in ("tick_s", "state_bandwidth_bytes_per_s", "retention_s", "segment_s"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value > 0):
+            if value is not None and not (math.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be above 0, got {value}")
         for name in ("downtime_s", "instance_start_s", "noise"):
             value = getattr(self, name)

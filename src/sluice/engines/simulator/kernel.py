@@ -1,10 +1,10 @@
 """One tick of the simulation, compiled. Records are integers, so that nothing can leak through rounding.
 
-A tick has four steps. *Budgets*: what every operator could take in this tick, from its capacity, noise and the
-contention on its workers. *Room*, from the sinks up: how much an operator may take so that all it emits finds
-room downstream; what a consumer will surely take in this tick counts as room, so a buffer smaller than a
-tick's flow does not throttle the job. *Flow*, from the sources down: records are taken, processed and emitted.
-*Waiting*: how old the record is that every source reads next.
+Where topics forget, what has outlived their retention goes first. A tick then has four steps. *Budgets*: what every
+operator could take in this tick, from its capacity, noise and the contention on its workers. *Room*, from the sinks
+up: how much an operator may take so that all it emits finds room downstream; what a consumer will surely take in this
+tick counts as room, so a buffer smaller than a tick's flow does not throttle the job. *Flow*, from the sources down:
+records are taken, processed and emitted. *Waiting*: how old the record is that every source reads next.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def advance(
     """Run `len(noise)` ticks. `arrived[s, t]` counts the records in topic s at the start of tick t."""
     for step in range(noise.shape[0]):
         tick = first_tick + step
+        if shape.retention_ticks >= 0:
+            _forget(tick, shape, state, arrived)
         _set_budgets(tick, tick_s, state, noise[step])
         if state.tasks.shape[0] > 0:
             _share_workers(tick, tick_s, shape, state, arrived)
@@ -45,6 +47,19 @@ def advance(
         _let_flow(tick, shape, state, window, arrived)
         for source in range(state.read.size):
             latency_s[step, source] = _waiting_s(tick, tick_s, source, state, arrived)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _forget(tick: int, shape: Shape, state: State, arrived: Ints) -> None:
+    """Topics delete whole segments, when even their youngest record has outlived the retention."""
+    end = (tick - shape.retention_ticks) // shape.segment_ticks * shape.segment_ticks
+    if end <= 0:
+        return
+    for source in range(state.read.size):
+        unread = arrived[source, end] - state.read[source]
+        if unread > 0:
+            state.expired[source] += unread
+            state.read[source] += unread
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]

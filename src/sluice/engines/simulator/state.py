@@ -36,6 +36,8 @@ class Shape(NamedTuple):
     state_bytes_per_record: Floats
     unit_costs: Floats  # operator x (cpu, io, net), per record
     worker_capacity: Floats  # worker x (cpu, io, net), per second
+    retention_ticks: int  # -1: topics keep everything
+    segment_ticks: int
 
 
 class State(NamedTuple):
@@ -46,7 +48,7 @@ class State(NamedTuple):
     switch_tick: Ints
     down_until_tick: Ints
     fire_tick: Ints
-    read: Ints  # records a source has read from its topic
+    read: Ints  # per source, position in its topic: records read, and those deleted before it could
     consumed: Ints
     queued: Ints  # per edge, waiting at the consumer; to the outside: delivered
     bound: Ints  # per edge, most that may wait
@@ -63,6 +65,7 @@ class State(NamedTuple):
     blocked: Ints
     state_bytes: Floats
     oldest_tick: Ints  # per source, tick in which the next record to read arrived
+    expired: Ints  # per source, records its topic deleted unread
     tasks: Floats  # worker x operator
     remote_share: Floats  # worker x operator, share of the links of its tasks there that leave the worker
 
@@ -115,6 +118,8 @@ def make_shape(job: SimulatedJob) -> Shape:
         worker_capacity=np.array(
             [[np.inf if limit is None else limit for limit in (w.cpu, w.io, w.net)] for w in workers], dtype=np.float64
         ).reshape(len(workers), 3),
+        retention_ticks=round(settings.retention_s / settings.tick_s) if settings.retention_s else -1,
+        segment_ticks=max(1, round(settings.segment_s / settings.tick_s)),
     )
 
 
@@ -147,6 +152,7 @@ def make_state(shape: Shape, operators: int, sources: int, workers: int) -> Stat
         blocked=ints(operators),
         state_bytes=np.zeros(operators),
         oldest_tick=ints(sources),
+        expired=ints(sources),
         tasks=np.zeros((workers, operators)),
         remote_share=np.zeros((workers, operators)),
     )
