@@ -91,6 +91,28 @@ def test_a_wish_is_applied_and_recorded_with_its_reason():
     assert engine.stopped == 1
 
 
+class Counting(Scripted):
+    """Wants one more every time it is asked, and asks to be left alone while the job cools down."""
+
+    asked_while_cooling = False
+
+    def decide(self, observation, memory):
+        asked = memory.get("asked", 0) + 1
+        wish = Decision(parallelism={"a": observation.parallelism["a"] + 1}, reason=f"asked {asked} times")
+        return wish, {"asked": asked}
+
+
+def test_a_policy_can_ask_to_be_left_alone_during_the_cool_down():
+    _, cycles = run(Counting(), cycles=5, guards=Guards(cooldown_s=25))
+    assert [cycle["decision"]["reason"] for cycle in cycles] == [
+        "asked 1 times",
+        "cool-down: 15 of 25 s left, the policy is not asked",
+        "cool-down: 5 of 25 s left, the policy is not asked",
+        "asked 2 times",
+        "cool-down: 15 of 25 s left, the policy is not asked",
+    ]
+
+
 def test_a_policy_that_raises_holds_and_the_loop_goes_on():
     engine, cycles = run(Scripted(ZeroDivisionError("no busy time"), 2), cycles=2)
     assert cycles[0]["problem"] == "policy failed: ZeroDivisionError: no busy time"

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 
 from sluice.model import Decision, Observation
-from sluice.policies import Memory, Policy
+from sluice.policies import Memory, Policy, asked_while_cooling
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Decider:
         if timeout_s is not None and not timeout_s > 0:
             raise ValueError(f"timeout_s must be above 0, got {timeout_s}")
         self._policy = policy
+        self.asks_while_cooling = asked_while_cooling(policy)
         self._timeout_s = timeout_s
         self._overdue: threading.Thread | None = None
 

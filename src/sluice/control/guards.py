@@ -64,11 +64,15 @@ class Guards:
                 wish = guard(wish, current, notes)
             wish = self._bound(wish, graph, notes)
             wish = self._fit(wish, notes)
-        quiet_until_s = None if last_rescale_s is None else last_rescale_s + self.cooldown_s
-        cooling = quiet_until_s is not None and time_s < quiet_until_s and wish != dict(current)
-        if cooling and quiet_until_s is not None:
-            notes.append(f"cool-down: {quiet_until_s - time_s:g} of {self.cooldown_s:g} s left")
+        cooling_s = self.cooling_s(time_s, last_rescale_s)
+        cooling = cooling_s > 0 and wish != dict(current)
+        if cooling:
+            notes.append(f"cool-down: {cooling_s:g} of {self.cooldown_s:g} s left")
         return Guarded(wish, tuple(notes), cooling)
+
+    def cooling_s(self, time_s: float, last_rescale_s: float | None) -> float:
+        """What is left of the cool-down, 0 if there is none."""
+        return 0.0 if last_rescale_s is None else max(0.0, last_rescale_s + self.cooldown_s - time_s)
 
     def _over_provision(self, wish: dict[str, int], _: Mapping[str, int], notes: list[str]) -> dict[str, int]:
         if self.over_provisioning == 1.0:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sluice.control.decider import Decider
+from sluice.control.decider import Answer, Decider
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards
 from sluice.control.journal import Entry, Journal
 from sluice.control.memory import MemoryStore
-from sluice.model import Applied, Graph, Observation, Placement, Plan
+from sluice.model import Applied, Decision, Graph, Observation, Placement, Plan
 from sluice.policies import EMPTY_MEMORY, Memory
 
 
@@ -65,7 +65,7 @@ class Loop:
 
     def cycle(self, number: int) -> Entry:
         observation = self.engine.observe()
-        answer = self.decider.ask(observation, self._memory)
+        answer = self._ask(observation)
         guarded = self.guards.apply(
             answer.decision, observation.parallelism, self.engine.graph, observation.time_s, self._last_rescale_s
         )
@@ -89,6 +89,13 @@ class Loop:
         }
         self.journal.append(entry)
         return entry
+
+    def _ask(self, observation: Observation) -> Answer:
+        cooling_s = self.guards.cooling_s(observation.time_s, self._last_rescale_s)
+        if cooling_s > 0 and not self.decider.asks_while_cooling:
+            told = f"cool-down: {cooling_s:g} of {self.guards.cooldown_s:g} s left, the policy is not asked"
+            return Answer(Decision.hold(told), self._memory)
+        return self.decider.ask(observation, self._memory)
 
     def _act(self, plan: Plan, observation: Observation) -> tuple[Plan, Applied | None]:
         try:

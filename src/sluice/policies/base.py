@@ -17,7 +17,10 @@ EMPTY_MEMORY: Memory = {}
 
 
 class Policy(Protocol):
-    """Implemented by frozen keyword-only dataclasses whose fields are the parameters."""
+    """Implemented by frozen keyword-only dataclasses whose fields are the parameters.
+
+    A class attribute `asked_while_cooling = False` says that windows within a cool-down would mislead it.
+    """
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         """The wish for the next window. Raising is allowed to nobody's harm: the loop holds and records it."""
@@ -26,3 +29,12 @@ class Policy(Protocol):
 
 policies: Registry[Policy] = Registry("policy", "sluice.policies")
 policy = policies.register
+
+
+def asked_while_cooling(policy: Policy) -> bool:
+    """Whether the policy wants to see the windows of a cool-down, though it cannot act in them; most do.
+
+    They show the restart and the catching up after it rather than the load. One that keeps its largest wish of some
+    minutes would act on them when the cool-down ends.
+    """
+    return bool(getattr(policy, "asked_while_cooling", True))

@@ -3,6 +3,9 @@
 `desired = ceil(p * metric / target)` per operator and metric, the largest wish of all metrics counts, and the largest
 of those of the last `window_s` is applied. The thesis stops there. Kubernetes adds a tolerance, limits per period and
 rules for missing metrics, each of which is an option here.
+
+The thesis' loop sleeps through the cool-down (6.7), so the saturated readings of a job that catches up after its
+restart never enter the window; asked during the cool-down, an HPA there doubles its slots.
 """
 
 from __future__ import annotations

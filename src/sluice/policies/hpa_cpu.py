@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sluice.model import Decision, Observation
 from sluice.policies.base import Memory, policy
@@ -27,6 +28,8 @@ class HpaCpu:
         False, "as Kubernetes: at most 4 instances or twice as many per 15 s, and only scaling down waits"
     )
     saturates_at: float = parameter(0.0, "use from which the metric cannot show more load; 0 is off (thesis 8.3)")
+
+    asked_while_cooling: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 < self.target <= 1:

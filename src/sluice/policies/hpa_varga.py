@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sluice.model import Decision, Observation, OperatorMetrics
 from sluice.policies.base import Memory, policy
@@ -44,6 +45,8 @@ class HpaVarga:
     )
     missing_metric_rules: bool = parameter(False, "as Kubernetes: no scaling down while one of the metrics is missing")
     saturates_at: float = parameter(0.0, "utilisation that cannot show more load; 0 is off (thesis 8.3)")
+
+    asked_while_cooling: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("utilisation_target", "lag_change_target", "derivative_s"):
