@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import STATELESS_BUSY_CEILING, flink_like, true_rate
+from sluice.pipelines.calibration import SINK_RATE, SOURCE_RATE, STATELESS_BUSY_CEILING, flink_like, true_rate
 from sluice.registry import parameter
 
 
@@ -26,17 +26,17 @@ class Query1:
             operators=(
                 SimulatedOperator(
                     name="bids_source",
-                    capacity=Linear(true_rate(600_000, STATELESS_BUSY_CEILING)),
+                    capacity=Linear(true_rate(SOURCE_RATE, STATELESS_BUSY_CEILING)),
                     net_bytes_per_record=100,
                 ),
                 SimulatedOperator(
                     name="map",
-                    capacity=Linear(true_rate(600_000, STATELESS_BUSY_CEILING)),
+                    capacity=Linear(true_rate(575_000, STATELESS_BUSY_CEILING)),
                     net_bytes_per_record=100,
                 ),
                 SimulatedOperator(
                     name="sink",
-                    capacity=Linear(true_rate(1_200_000, STATELESS_BUSY_CEILING)),
+                    capacity=Linear(true_rate(SINK_RATE, STATELESS_BUSY_CEILING)),
                 ),
             ),
             edges=chain("bids_source", "map", "sink"),

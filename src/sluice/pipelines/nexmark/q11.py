@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sluice.engines.simulator import Linear, PowerLaw, SimulatedJob, SimulatedOperator, chain
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.calibration import SESSION_BUSY_CEILING, SINK_RATE, SOURCE_RATE, flink_like, true_rate
 from sluice.registry import parameter
 
 
@@ -30,24 +30,24 @@ class Query11:
             operators=(
                 SimulatedOperator(
                     name="bids_source",
-                    capacity=Linear(true_rate(600_000)),
+                    capacity=Linear(true_rate(SOURCE_RATE, SESSION_BUSY_CEILING)),
                     net_bytes_per_record=100,
                 ),
                 SimulatedOperator(
                     name="session_window",
-                    capacity=PowerLaw(true_rate(250_000), 0.85),
+                    capacity=PowerLaw(true_rate(250_000, SESSION_BUSY_CEILING), 0.85),
                     selectivity=0.1,
-                    state_bytes_per_record=100,
+                    state_bytes_per_record=200,
                     state_ttl_s=self.gap_s,
                     io_bytes_per_record=500,
                     net_bytes_per_record=10,
                 ),
                 SimulatedOperator(
                     name="sink",
-                    capacity=Linear(true_rate(1_200_000)),
+                    capacity=Linear(true_rate(SINK_RATE, SESSION_BUSY_CEILING)),
                 ),
             ),
             edges=chain("bids_source", "session_window", "sink"),
-            settings=flink_like(),
+            settings=flink_like(SESSION_BUSY_CEILING),
             initial_parallelism={"bids_source": 10, "session_window": 10, "sink": 10},
         )
