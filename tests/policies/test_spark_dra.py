@@ -46,6 +46,16 @@ def test_on_an_engine_without_batches(metrics, wanted):
     assert wish(SparkDra(), job(source={"parallelism": 4} | metrics)).get("source") == wanted
 
 
+def test_what_backpressure_holds_back_counts_as_arriving():
+    # map takes 100 of the 200 rec/s its source could send: 200 / 125 = 1.6, rounded 2 more
+    observation = job(
+        "source>map",
+        source={"parallelism": 1, "busy": 0.5, "backpressure": 0.5},
+        map={"parallelism": 1, "input_rate": 100.0, "busy": 0.8},
+    )
+    assert wish(SparkDra(), observation) == {"source": 1, "map": 3}
+
+
 def test_never_below_one():
     assert wish(SparkDra(), job(source={"parallelism": 1, "busy": 0.0})) == {}
 

@@ -10,10 +10,10 @@ from tests.policies.jobs import job, wish
 @pytest.mark.parametrize(
     ("metrics", "wanted"),
     [
-        pytest.param({"busy": 0.81}, 4, id="above high"),
-        pytest.param({"busy": 0.8}, None, id="at high"),
-        pytest.param({"busy": 0.4}, None, id="at low"),
-        pytest.param({"busy": 0.39}, 2, id="below low"),
+        pytest.param({"busy": 0.71}, 4, id="above high"),
+        pytest.param({"busy": 0.7}, None, id="at high"),
+        pytest.param({"busy": 0.3}, None, id="at low"),
+        pytest.param({"busy": 0.29}, 2, id="below low"),
         pytest.param({"busy": None, "cpu": 0.9}, 4, id="CPU use where the busy share is unknown"),
         pytest.param({"busy": 0.5, "cpu": 0.9}, None, id="the busy share comes first"),
         pytest.param({"busy": None}, None, id="nothing known"),

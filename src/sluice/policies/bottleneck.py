@@ -8,6 +8,9 @@ from sluice.model import Observation, OperatorMetrics
 from sluice.policies.flows import consumed_rate
 from sluice.policies.numbers import known_sum
 
+MOST_BACKPRESSURE = 0.9
+"""Held back b of the time, an operator asks for 1 / (1 - b) times as much; at 1 that has no bound, so it is cut off."""
+
 
 def backpressured(observation: Observation, threshold: float) -> tuple[str, ...]:
     """Operators blocked by what is downstream of them for more than this share of the window."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from sluice.model import Decision, Observation, OperatorMetrics
 from sluice.policies.base import Memory, policy
 from sluice.policies.bottleneck import (
+    MOST_BACKPRESSURE,
     backpressured,
     falling_behind,
     topic_readers,
@@ -21,9 +22,6 @@ from sluice.policies.bottleneck import (
 from sluice.policies.flows import consumed_rate
 from sluice.policies.numbers import listing, number, ratio, whole_instances, whole_instances_down
 from sluice.registry import parameter
-
-MOST_BACKPRESSURE = 0.9
-"""At 1 the factor 1 / (1 - b) has no bound; one action never asks for more than ten times as many."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sluice.model import Decision, Observation, OperatorMetrics
 from sluice.policies.base import Memory, policy
+from sluice.policies.bottleneck import MOST_BACKPRESSURE, upstream_backpressure
 from sluice.policies.flows import arriving_rate, source_arrival_rate
 from sluice.policies.numbers import MOST_INSTANCES, listing, number, ratio
 from sluice.registry import parameter
@@ -18,8 +19,9 @@ class SparkDra:
     """Every minute: add instances if batches take nearly their interval, remove one if they take little of it.
 
     ratio = mean batch processing time / batch interval; at or above `scaling_up_ratio` it adds `max(round(ratio), 1)`,
-    at or below `scaling_down_ratio` it removes one. On an engine without batches, the time a batch of the arriving
-    records would take: arriving rate / true input rate, else the busy share. The first window decides at once.
+    at or below `scaling_down_ratio` it removes one. On an engine without batches it is the time a batch of what
+    arrives, and of what backpressure holds back upstream, would take: arriving rate / true input rate, else the busy
+    share. The first window decides at once.
     """
 
     interval_s: float = parameter(60.0, "time between decisions; the mean of its windows counts")
@@ -37,9 +39,7 @@ class SparkDra:
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         ratios: dict[str, list[float]] = {name: list(seen) for name, seen in memory.get("ratios", {}).items()}
-        topology = observation.topology
-        for name, metrics in observation.operators.items():
-            seen = batch_ratio(metrics, is_source=topology.is_source(name))
+        for name, seen in batch_ratios(observation).items():
             if seen is not None:
                 ratios.setdefault(name, []).append(seen)
         since_s = observation.time_s - memory.get("decided_s", -math.inf)
@@ -67,13 +67,25 @@ class SparkDra:
         return max(1, parallelism - 1) if mean <= self.scaling_down_ratio else parallelism
 
 
-def batch_ratio(metrics: OperatorMetrics, *, is_source: bool) -> float | None:
+def batch_ratios(observation: Observation) -> dict[str, float | None]:
     """Share of the batch interval that processing a batch takes; above 1 batches queue up."""
+    topology = observation.topology
+    fed = [name for name in topology.names if not topology.is_source(name)]
+    held_back = upstream_backpressure(observation, fed)
+    return {
+        name: _ratio(metrics, arriving_rate(metrics), held_back[name])
+        if name in held_back
+        else _ratio(metrics, source_arrival_rate(metrics), 0.0)
+        for name, metrics in observation.operators.items()
+    }
+
+
+def _ratio(metrics: OperatorMetrics, arriving: float | None, held_back: float) -> float | None:
     measured = ratio(metrics.batch_s, metrics.batch_interval_s)
     if measured is not None:
         return measured
-    arriving = source_arrival_rate(metrics) if is_source else arriving_rate(metrics)
-    modelled = ratio(arriving, _true_rate(metrics))
+    wanted = None if arriving is None else arriving / (1 - min(held_back, MOST_BACKPRESSURE))
+    modelled = ratio(wanted, _true_rate(metrics))
     return metrics.busy if modelled is None else modelled
 
 

@@ -15,8 +15,8 @@ from sluice.registry import parameter
 class Threshold:
     """Add `step` instances above `high` use, remove one below `low`; use is the busy share, else CPU use."""
 
-    high: float = parameter(0.8, "use above which an operator grows")
-    low: float = parameter(0.4, "use below which an operator shrinks by one")
+    high: float = parameter(0.7, "use above which an operator grows; a saturated one may show as little as 0.8")
+    low: float = parameter(0.3, "use below which an operator shrinks by one")
     step: int = parameter(1, "instances added at a time")
 
     def __post_init__(self) -> None:
