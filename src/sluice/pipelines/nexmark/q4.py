@@ -1,0 +1,58 @@
+"""Query 4: the average price of closed auctions in each category.
+
+Stresses three operators with state behind each other: a join by time, a maximum per auction, and a running average over
+five categories, which no parallelism beyond five can speed up. As in the suite. Not in the thesis: the simulator's costs
+are of the order of query 3's and not calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.spark.job import SparkJob
+from sluice.model import Edge
+from sluice.pipelines.base import pipeline
+from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.nexmark.winning import EDGES, Winning
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@pipeline("q4")
+@dataclass(frozen=True, kw_only=True)
+class Query4(Winning):
+    """Nexmark 4: average closing price per category (two sources, join, maximum, average, sink)."""
+
+    def simulated(self) -> SimulatedJob:
+        operators = (
+            *self.simulated_winners(),
+            SimulatedOperator(
+                name="average",
+                capacity=Linear(true_rate(20_000)),
+                state_bytes_per_record=1,
+                state_ttl_s=600,
+                io_bytes_per_record=100,
+                net_bytes_per_record=20,
+            ),
+            SimulatedOperator(name="sink", capacity=Linear(true_rate(100_000))),
+        )
+        return SimulatedJob(
+            operators=operators,
+            edges=(*(Edge(source=a, target=b) for a, b in EDGES), *chain("winner", "average", "sink")),
+            settings=flink_like(),
+            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
+        )
+
+    def spark(self) -> SparkJob:
+        job = self.job("q4")
+        answer = job.add("average", per_category, self.winners(job), output_mode="update")
+        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())
+
+
+def per_category(winners: DataFrame) -> DataFrame:
+    from pyspark.sql.functions import avg, count
+
+    return winners.groupBy("category").agg(avg("price").alias("price"), count("*").alias("auctions"))

@@ -1,0 +1,61 @@
+"""Query 6: the average price of each seller's last ten auctions.
+
+Stresses state that holds a short history per key. The original is a sliding window over rows, which Spark does not have
+on streams; the ten latest closings per seller are kept by an aggregate instead, and a new average comes whenever one
+changes. Not in the thesis: the simulator's costs are of the order of query 3's and not calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.spark.job import SparkJob
+from sluice.model import Edge
+from sluice.pipelines.base import pipeline
+from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.nexmark.winning import EDGES, Winning
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@pipeline("q6")
+@dataclass(frozen=True, kw_only=True)
+class Query6(Winning):
+    """Nexmark 6: average of the last ten prices per seller (two sources, join, maximum, average, sink)."""
+
+    def simulated(self) -> SimulatedJob:
+        operators = (
+            *self.simulated_winners(),
+            SimulatedOperator(
+                name="average",
+                capacity=Linear(true_rate(20_000)),
+                state_bytes_per_record=1,
+                state_ttl_s=600,
+                io_bytes_per_record=100,
+                net_bytes_per_record=20,
+            ),
+            SimulatedOperator(name="sink", capacity=Linear(true_rate(100_000))),
+        )
+        return SimulatedJob(
+            operators=operators,
+            edges=(*(Edge(source=a, target=b) for a, b in EDGES), *chain("winner", "average", "sink")),
+            settings=flink_like(),
+            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
+        )
+
+    def spark(self) -> SparkJob:
+        job = self.job("q6")
+        answer = job.add("average", last_ten_per_seller, self.winners(job), output_mode="update")
+        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())
+
+
+def last_ten_per_seller(winners: DataFrame) -> DataFrame:
+    from pyspark.sql.functions import expr
+
+    latest = winners.groupBy("seller").agg(expr("max_by(price, struct(expires, auction), 10) AS prices"))
+    return latest.selectExpr(
+        "seller", "aggregate(prices, 0L, (sum, price) -> sum + price) / size(prices) AS price", "size(prices) AS auctions"
+    )

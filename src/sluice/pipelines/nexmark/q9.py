@@ -1,0 +1,40 @@
+"""Query 9: the winning bid of every auction.
+
+Stresses a join by time whose state holds every open auction and its bids, and a maximum per auction that is known only
+when it closes. As in the suite; of equal bids the earliest wins. Not in the thesis: the simulator's costs are of the
+order of query 3's and not calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.spark.job import SparkJob
+from sluice.model import Edge
+from sluice.pipelines.base import pipeline
+from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.nexmark.winning import EDGES, Winning
+
+
+@pipeline("q9")
+@dataclass(frozen=True, kw_only=True)
+class Query9(Winning):
+    """Nexmark 9: winning bids (two sources, join, maximum, sink)."""
+
+    def simulated(self) -> SimulatedJob:
+        operators = (
+            *self.simulated_winners(),
+            SimulatedOperator(name="sink", capacity=Linear(true_rate(100_000))),
+        )
+        return SimulatedJob(
+            operators=operators,
+            edges=(*(Edge(source=a, target=b) for a, b in EDGES), *chain("winner", "sink")),
+            settings=flink_like(),
+            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
+        )
+
+    def spark(self) -> SparkJob:
+        job = self.job("q9")
+        answer = self.winners(job)
+        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())

@@ -1,0 +1,117 @@
+"""The auctions' winners, on which queries 4, 6 and 9 stand: every auction joined with the best bid while it was open.
+
+Two operators, because Spark keeps the join's state by event time and the maximum's by closing time. An auction is decided
+when the watermark has passed its end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.engines.simulator import Linear, SimulatedOperator
+from sluice.engines.spark.pipeline import Dataset
+from sluice.pipelines.calibration import true_rate
+from sluice.pipelines.scaled import ON_TIME, Scaled, ScaledJob
+from sluice.registry import parameter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+EDGES = (("auction_source", "join"), ("bids_source", "join"), ("join", "winner"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Winning(Scaled):
+    """Parameters and operators the three queries share. Auctions come at 3/46 of the bids' rate, as in the suite."""
+
+    peak_rate: float = parameter(46_000.0, "bids/s at load 1")
+    shortest_s: float = parameter(10.0, "shortest time an auction is open")
+    longest_s: float = parameter(20.0, "longest time an auction is open")
+    spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
+    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.shortest_s <= self.longest_s:
+            raise ValueError(f"shortest_s must be in (0, longest_s={self.longest_s:g}], got {self.shortest_s:g}")
+
+    def source_shares(self) -> dict[str, float]:
+        return {"bids_source": 1.0, "auction_source": 3 / 46}
+
+    def simulated_winners(self) -> tuple[SimulatedOperator, ...]:
+        return (
+            SimulatedOperator(name="bids_source", capacity=Linear(true_rate(150_000)), net_bytes_per_record=100),
+            SimulatedOperator(name="auction_source", capacity=Linear(true_rate(60_000)), net_bytes_per_record=500),
+            SimulatedOperator(
+                name="join",
+                capacity=Linear(true_rate(12_000)),
+                selectivity=0.9,
+                state_bytes_per_record=120,
+                state_ttl_s=self.longest_s,
+                io_bytes_per_record=1_500,
+                net_bytes_per_record=60,
+            ),
+            SimulatedOperator(
+                name="winner",
+                capacity=Linear(true_rate(30_000)),
+                selectivity=3 / 46,
+                state_bytes_per_record=8,
+                state_ttl_s=self.longest_s,
+                io_bytes_per_record=300,
+                net_bytes_per_record=4,
+            ),
+        )
+
+    def peak_rates(self) -> dict[str, float]:
+        from sluice.generator.nexmark import AUCTIONS, BIDS
+
+        rate = self.peak_rate * self.spark_scale
+        return {"bids": rate, "auctions": rate * AUCTIONS / BIDS}
+
+    def winners(self, job: ScaledJob) -> Dataset:
+        """Adds sources, join and maximum."""
+        from sluice.generator import nexmark
+
+        opened = nexmark.Auctions(hot_share=self.hot_share, shortest_s=self.shortest_s, longest_s=self.longest_s)
+        auctions = job.pipeline.source("auctions", nexmark.AUCTION_SCHEMA, generate=opened)
+        bids = job.pipeline.source("bids", nexmark.BID_SCHEMA, generate=nexmark.Bids(hot_share=self.hot_share))
+        joined = job.add(
+            "join",
+            partial(bids_while_open, longest_s=self.longest_s),
+            job.source("auction_source", auctions),
+            job.source("bids_source", bids),
+            watermark=ON_TIME,
+        )
+        # an auction's end is at most so far ahead of the bids: only then are all of its bids in
+        patience_s = self.longest_s + PATIENCE_S
+        return job.add("winner", best_bids, joined, watermark=("expires", f"{patience_s} seconds"))
+
+
+PATIENCE_S = 5.0
+
+
+def bids_while_open(auctions: DataFrame, bids: DataFrame, *, longest_s: float) -> DataFrame:
+    from pyspark.sql.functions import expr
+
+    # the second bound follows from the first; Spark needs it to know when state is over
+    while_open = expr(
+        "auction.id = bid.auction AND bid.at BETWEEN auction.at AND auction.expires"
+        f" AND bid.at <= auction.at + INTERVAL {longest_s} SECONDS"
+    )
+    return auctions.alias("auction").join(bids.alias("bid"), while_open).selectExpr(
+        "id AS auction", "seller", "category", "expires", "bidder", "price", "bid.at AS bid_at"
+    )
+
+
+def best_bids(joined: DataFrame) -> DataFrame:
+    """The highest price; of equal ones the earliest, then the lowest bidder."""
+    from pyspark.sql.functions import expr
+
+    best = expr("max(struct(price, -unix_micros(bid_at) AS minus_at, -bidder AS minus_bidder)) AS best")
+    return (
+        joined.groupBy("auction", "seller", "category", "expires")
+        .agg(best)
+        .selectExpr("auction", "seller", "category", "expires", "-best.minus_bidder AS bidder", "best.price AS price")
+    )
