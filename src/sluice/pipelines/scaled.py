@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ON_TIME = ("at", "2 seconds")
-"""The watermark of streams in event time. Records arrive in the order of their times but for what lies in one batch; two seconds are ample."""
+"""The watermark of streams in event time: records come in the order of their times but for what shares a batch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,4 +63,3 @@ class ScaledJob:
 
 def pass_on(records: DataFrame) -> DataFrame:
     return records.select("*")
-

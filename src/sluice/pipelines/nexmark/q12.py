@@ -1,8 +1,8 @@
 """Query 12: how many bids a user makes in ten seconds of the engine's own time.
 
 Stresses windows in processing time: what belongs together depends on when it is read, so a backlog changes the answer
-and only a user's total over all windows can be checked. On Spark the time of a record is that of its micro-batch. Not in
-the thesis: the simulator's costs follow query 11 and are not calibrated.
+and only a user's total over all windows can be checked. On Spark the time of a record is that of its micro-batch. Not
+in the thesis: the simulator's costs follow query 11 and are not calibrated.
 """
 
 from __future__ import annotations

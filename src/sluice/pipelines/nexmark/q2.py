@@ -1,7 +1,7 @@
 """Query 2: the bids on a few auctions.
 
-Stresses filtering: stateless and very selective, the sink has next to nothing to do. One auction in 123 is asked for, as
-in the Nexmark suite; the original asks for five auctions by number.
+Stresses filtering: stateless and very selective, the sink has next to nothing to do. One auction in 123 is asked for,
+as in the Nexmark suite; the original asks for five auctions by number.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Query 3: sellers of some states and what they offer.
 
-Stresses a join that keeps all it has seen: large state, costly to move. Sellers in Oregon, Idaho or California are joined
-with their auctions of one category. The thesis runs it at 3,000 to 33,000 records/s and keeps records for at most five
-minutes (7.3.2); the original keeps them for ever. On the simulator both streams come at that rate; on Spark persons come
-at a third of the auctions' rate, as in the suite, or sellers would be forgotten before their auctions open.
+Stresses a join that keeps all it has seen: large state, costly to move. Sellers in Oregon, Idaho or California are
+joined with their auctions of one category. The thesis runs it at 3,000 to 33,000 records/s and keeps records for at
+most five minutes (7.3.2); the original keeps them for ever. On the simulator both streams come at that rate; on Spark
+persons come at a third of the auctions' rate, as in the suite, or sellers would be forgotten before their auctions
+open.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
-from sluice.model import Edge
 from sluice.engines.spark.job import SparkJob
+from sluice.model import Edge
 from sluice.pipelines.base import pipeline
 from sluice.pipelines.calibration import flink_like, true_rate
 from sluice.pipelines.scaled import ON_TIME, Scaled

@@ -1,8 +1,8 @@
 """Query 4: the average price of closed auctions in each category.
 
-Stresses three operators with state behind each other: a join by time, a maximum per auction, and a running average over
-five categories, which no parallelism beyond five can speed up. As in the suite. Not in the thesis: the simulator's costs
-are of the order of query 3's and not calibrated.
+Stresses three operators with state behind each other: a join by time, a maximum per auction, and a running average
+over five categories, which no parallelism beyond five can speed up. As in the suite. Not in the thesis: the
+simulator's costs are of the order of query 3's and not calibrated.
 """
 
 from __future__ import annotations

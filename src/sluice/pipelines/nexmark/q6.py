@@ -57,5 +57,7 @@ def last_ten_per_seller(winners: DataFrame) -> DataFrame:
 
     latest = winners.groupBy("seller").agg(expr("max_by(price, struct(expires, auction), 10) AS prices"))
     return latest.selectExpr(
-        "seller", "aggregate(prices, 0L, (sum, price) -> sum + price) / size(prices) AS price", "size(prices) AS auctions"
+        "seller",
+        "aggregate(prices, 0L, (sum, price) -> sum + price) / size(prices) AS price",
+        "size(prices) AS auctions",
     )

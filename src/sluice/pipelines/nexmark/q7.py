@@ -1,8 +1,9 @@
 """Query 7: the highest bid of every period.
 
-Stresses an aggregation to a single result: all bids of a period meet in one place, more instances help only before it.
-The original's period is a minute, the suite's ten seconds, as here. Of several highest bids the original gives all, this
-one that of the lowest bidder and auction. Not in the thesis: the simulator's costs follow query 5 and are not calibrated.
+Stresses an aggregation to a single result: all bids of a period meet in one place, more instances help only before
+it. The original's period is a minute, the suite's ten seconds, as here. Of several highest bids the original gives
+all, this one that of the lowest bidder and auction. Not in the thesis: the simulator's costs follow query 5 and are
+not calibrated.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
-from sluice.model import Edge
 from sluice.engines.spark.job import SparkJob
+from sluice.model import Edge
 from sluice.pipelines.base import pipeline
 from sluice.pipelines.calibration import flink_like, true_rate
 from sluice.pipelines.scaled import ON_TIME, Scaled

@@ -1,7 +1,7 @@
 """The auctions' winners, on which queries 4, 6 and 9 stand: every auction joined with the best bid while it was open.
 
-Two operators, because Spark keeps the join's state by event time and the maximum's by closing time. An auction is decided
-when the watermark has passed its end.
+Two operators, because Spark keeps the join's state by event time and the maximum's by closing time. An auction is
+decided when the watermark has passed its end.
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ def bids_while_open(auctions: DataFrame, bids: DataFrame, *, longest_s: float) -
         "auction.id = bid.auction AND bid.at BETWEEN auction.at AND auction.expires"
         f" AND bid.at <= auction.at + INTERVAL {longest_s} SECONDS"
     )
-    return auctions.alias("auction").join(bids.alias("bid"), while_open).selectExpr(
-        "id AS auction", "seller", "category", "expires", "bidder", "price", "bid.at AS bid_at"
+    return (
+        auctions.alias("auction")
+        .join(bids.alias("bid"), while_open)
+        .selectExpr("id AS auction", "seller", "category", "expires", "bidder", "price", "bid.at AS bid_at")
     )
 
 
