@@ -1,0 +1,80 @@
+"""Runs a standard query on its input while its operators are rescaled, and compares what came out with the answer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sluice.engines.spark.engine import SparkEngine
+from sluice.engines.spark.topic import Topic
+from sluice.model import Plan
+from tests.spark.answers import Answer, Tables, comparable, inputs, later, whole
+from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
+
+MOST_PARALLELISM = 4
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A query that answered right, and what it took."""
+
+    events: int
+    results: int
+    rescales: int
+    elapsed_s: float
+
+
+def check_query(answer: Answer, spark: object, root: Path, *, events: int, rescales: int, seed: int) -> Checked:
+    """Every `blocks / rescales` blocks of input all operators get another parallelism, live or with their state moved."""
+    began_s = time.monotonic()
+    random = np.random.default_rng(seed)
+    job = answer.job()
+    blocks = inputs(job, events)
+    tables = whole(blocks)
+    expected = comparable(answer.answer(tables))
+    engine = SparkEngine(job.pipeline, root, slots=32, spark=spark, settings=QUICK)
+    names = engine.graph.names
+    engine.start(Plan(parallelism=dict.fromkeys(names, 2)))
+    try:
+        for number, block in enumerate(blocks):
+            _append(engine, block, "test", number)
+            if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
+                wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
+                wanted = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
+                applied = engine.runtime.rescale(wanted, "repartition" if number == len(blocks) - 1 else "live")
+                assert applied.error is None, applied.error
+        flush = (answer.flush or later)(job, tables, 90.0)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        _append(engine, flush, "flush", 0)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        wait_until(lambda: len(_result(answer, root, flush)) >= len(expected), engine, "complete output")
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+    finally:
+        count = engine.stop()
+    same_rows(_result(answer, root, flush), expected)
+    assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
+    assert count.processed == sum(table.num_rows for table in tables.values()) + len(flush)
+    return Checked(count.processed, len(expected), rescales, time.monotonic() - began_s)
+
+
+def _append(engine: SparkEngine, tables: Tables, producer: str, batch_id: int) -> None:
+    for source, table in tables.items():
+        topic: Topic = engine.runtime.topics[source]
+        topic.append(table.cast(topic.schema), producer=producer, batch_id=batch_id)
+
+
+def _read_some(engine: SparkEngine) -> bool:
+    """Whether the sources have caught up but for a few blocks, so that a rescale falls into the middle of the work."""
+    return all(
+        engine.runtime.topics[topic].lag_records(query.name) < 50_000
+        for query in engine.runtime.queries.values()
+        for topic in query.query.inputs
+    )
+
+
+def _result(answer: Answer, root: Path, flush: Tables) -> pd.DataFrame:
+    return answer.final(comparable(read_output(root, "out")))

@@ -1,0 +1,15 @@
+"""Every standard query on Spark answers what another engine computes from the same records, whatever its parallelism."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.spark.answers import ANSWERS
+from tests.spark.queries import check_query
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: answer.query)
+def test_the_streaming_answer_is_the_batch_answer(answer, spark, tmp_path):
+    checked = check_query(answer, spark, tmp_path, events=6_000, rescales=3, seed=1)
+    assert checked.results > 0
