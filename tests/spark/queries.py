@@ -29,7 +29,7 @@ class Checked:
 
 
 def check_query(answer: Answer, spark: object, root: Path, *, events: int, rescales: int, seed: int) -> Checked:
-    """Every `blocks / rescales` blocks of input all operators get another parallelism, live or with their state moved."""
+    """Every `blocks / rescales` blocks all operators get another parallelism: live, the last time with their state."""
     began_s = time.monotonic()
     random = np.random.default_rng(seed)
     job = answer.job()

@@ -1,4 +1,4 @@
-"""Every standard query on Spark answers what another engine computes from the same records, whatever its parallelism."""
+"""Every standard query on Spark answers what another engine makes of the same records, at any parallelism."""
 
 from __future__ import annotations
 
