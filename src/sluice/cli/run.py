@@ -3,42 +3,70 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.settings import parse_settings
+from sluice.cli.view import RunView
 from sluice.control.guards import Guards
 from sluice.control.journal import Entry, FileJournal, Journal, MemoryJournal, read_journal
 from sluice.control.memory import MemoryStore, write_atomically
-from sluice.errors import BadInputError
+from sluice.errors import unknown_name
 from sluice.experiments.run import RunSpec, run, simulated_engine
+from sluice.experiments.spark import DEFAULT_DURATION_S, PipelineFile, SparkSettings, spark_engine, working_folder
 from sluice.experiments.summary import Summary, summarise
-from sluice.pipelines import pipelines
+from sluice.pipelines import PipelineDefinition, pipelines
 from sluice.policies import policies
 from sluice.registry import build
-from sluice.workloads import workloads
+from sluice.workloads import Workload, duration_s, workloads
 
-THESIS_GUARDS = {"max_slots": 80, "max_step": 15, "cooldown_s": 300.0}
+
+@dataclass(frozen=True)
+class EngineDefaults:
+    """What a run is given unless asked otherwise; with `fits_pattern` the whole pattern fits into the run."""
+
+    interval_s: float
+    guards: dict[str, float]
+    duration_s: float | None = None
+    fits_pattern: bool = False
+
+
+ENGINE_DEFAULTS = {
+    "sim": EngineDefaults(15.0, {"max_slots": 80, "max_step": 15, "cooldown_s": 300.0}),
+    "spark": EngineDefaults(10.0, {"max_slots": 24, "cooldown_s": 20.0}, DEFAULT_DURATION_S, fits_pattern=True),
+}
 Settings = list[str] | None
 
 
 @app.command("run")
 def run_command(
-    pipeline: Annotated[str, typer.Argument(help="A built-in pipeline; see 'sluice pipelines'.")],
-    engine: Annotated[str, typer.Option(help="What runs it: sim.")] = "sim",
+    pipeline: Annotated[str, typer.Argument(help="A built-in pipeline (see 'sluice pipelines') or file.py:name.")],
+    engine: Annotated[str, typer.Option(help="What runs it: sim or spark.")] = "sim",
     policy: Annotated[str, typer.Option(help="Who decides; see 'sluice policies'.")] = "ds2",
     workload: Annotated[str, typer.Option(help="How records arrive; see 'sluice workloads'.")] = "cosine",
     duration: Annotated[
-        float | None, typer.Option(help="Length in seconds of engine time; default: the whole pattern.")
+        float | None,
+        typer.Option(help="Length in seconds of engine time; default: the whole pattern on sim, 300 on spark."),
     ] = None,
-    interval: Annotated[float, typer.Option(help="Seconds between decisions.")] = 15.0,
-    speedup: Annotated[float, typer.Option(help="How much faster the workload's own time runs.")] = 1.0,
+    interval: Annotated[
+        float | None, typer.Option(help="Seconds between decisions; default: 15 on sim, 10 on spark.")
+    ] = None,
+    speedup: Annotated[
+        float | None,
+        typer.Option(help="How much faster the workload's own time runs; default: 1 on sim, to fit on spark."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same run.")] = 0,
     slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
     settings: Annotated[Settings, typer.Option("--set", metavar="KEY=VALUE", help="Policy parameter.")] = None,
@@ -54,6 +82,15 @@ def run_command(
     sim_set: Annotated[
         Settings, typer.Option("--sim-set", metavar="KEY=VALUE", help="Simulator setting, e.g. downtime_s, rescale.")
     ] = None,
+    spark_set: Annotated[
+        Settings,
+        typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: slots, trigger_s, rescale, ..."),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Spark: folder for topics and checkpoints; a run found there goes on with its plan."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Spark: only go on with a run found in --root.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for journal.jsonl, summary.json and report.html.")] = None,
     memory: Annotated[
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")
@@ -64,29 +101,41 @@ def run_command(
     """Run a pipeline under a scaling policy and say what came of it.
 
     Example: sluice run q1 --policy ds2 --workload cosine --seed 1 --out runs/first
+
+    On Spark: sluice run wordcount --engine spark --policy ds2 --duration 300. Ctrl-C stops between two batches; with
+    --root the same command goes on where it was.
     """
-    if engine != "sim":
-        raise BadInputError(f"unknown engine {engine!r}; known: sim")
+    if engine not in ENGINE_DEFAULTS:
+        raise unknown_name("engine", engine, ENGINE_DEFAULTS)
+    defaults = ENGINE_DEFAULTS[engine]
     chosen = {
         "pipeline": (pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
         "policy": (policy, parse_settings(settings or ())),
         "workload": (workload, parse_settings(workload_set or (), "--workload-set")),
     }
+    driven = workloads.create(*chosen["workload"])
+    duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
-        pipeline=pipelines.create(*chosen["pipeline"]),
+        pipeline=_pipeline(*chosen["pipeline"]),
         policy=policies.create(*chosen["policy"]),
-        workload=workloads.create(*chosen["workload"]),
+        workload=driven,
         names={"engine": engine, **{kind: {"name": n, "settings": s} for kind, (n, s) in chosen.items()}},
-        guards=build(Guards, {**THESIS_GUARDS, **parse_settings(guard or (), "--guard")}, "guards"),
+        guards=build(Guards, {**defaults.guards, **parse_settings(guard or (), "--guard")}, "guards"),
         duration_s=duration,
-        interval_s=interval,
-        speedup=speedup,
+        interval_s=interval if interval is not None else defaults.interval_s,
+        speedup=speedup if speedup is not None else _speedup(driven, duration, fits=defaults.fits_pattern),
         seed=seed,
         slo_s=slo,
         simulator=parse_settings(sim_set or (), "--sim-set"),
         dry_run=dry_run,
     )
-    entries = _run_with_progress(spec, out, MemoryStore(memory, policy) if memory else None, quiet=as_json)
+    store = MemoryStore(memory, policy) if memory else None
+    if engine == "spark":
+        settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
+        with working_folder(root, resume=resume) as folder:
+            entries = _run_on_spark(spec, settings_of_spark, folder, out, store, title=pipeline, quiet=as_json)
+    else:
+        entries = _run_with_progress(spec, out, store, quiet=as_json)
     summary = summarise(entries, spec.slo_s)
     if out:
         write_atomically(out / "summary.json", summary.model_dump_json(indent=2).encode())
@@ -94,14 +143,74 @@ def run_command(
     _show(summary, out, as_json)
 
 
+def _pipeline(name: str, settings: dict[str, str]) -> PipelineDefinition:
+    if ".py" in name:
+        return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
+    return pipelines.create(name, settings)
+
+
+def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:
+    return max(1.0, duration_s(driven) / duration) if fits and duration and duration > 0 else 1.0
+
+
+def _run_on_spark(
+    spec: RunSpec,
+    settings: SparkSettings,
+    root: Path,
+    out: Path | None,
+    store: MemoryStore | None,
+    *,
+    title: str,
+    quiet: bool,
+) -> list[Entry]:
+    from sluice.engines.spark.runtime import OperatorFailedError
+
+    console = Console(stderr=True)
+    view = RunView(title, spec.whole_duration_s)
+    journal, entries = _journal(out)
+    with Live(view, console=console, auto_refresh=not quiet, refresh_per_second=2) if not quiet else nullcontext():
+        engine, initial = spark_engine(spec, settings, root)
+        interrupted = engine.clock.interrupted
+        with signals_set(interrupted):
+            try:
+                run(spec, engine, initial, journal, store=store, on_cycle=view.add, should_stop=interrupted.is_set)
+            except OperatorFailedError as error:
+                console.print(error.details, markup=False, highlight=False)
+                raise
+    return entries()
+
+
+def _journal(out: Path | None) -> tuple[Journal, Callable[[], list[Entry]]]:
+    """Where cycles are recorded, and how to read them back."""
+    if out is None:
+        kept = MemoryJournal()
+        return kept, lambda: list(kept.entries)
+    path = out / "journal.jsonl"
+    path.unlink(missing_ok=True)
+    return FileJournal(path, durable=False), lambda: list(read_journal(path))
+
+
+@contextmanager
+def signals_set(event: threading.Event) -> Iterator[None]:
+    """Ctrl-C and SIGTERM set the event instead of killing the process; a second one does what it always did."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def once(number: int, _frame: object) -> None:
+        event.set()
+        signal.signal(number, before[signal.Signals(number)])
+
+    for number in before:
+        signal.signal(number, once)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | None, *, quiet: bool) -> list[Entry]:
     engine, initial = simulated_engine(spec)
-    kept = MemoryJournal()
-    journal: Journal = kept
-    if out:
-        path = out / "journal.jsonl"
-        path.unlink(missing_ok=True)
-        journal = FileJournal(path, durable=False)
+    journal, entries = _journal(out)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[doing]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("simulating", total=spec.whole_duration_s, doing="")
@@ -111,7 +220,7 @@ def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | Non
             progress.update(task, completed=entry["time_s"], doing=f"{entry['time_s'] / 60:.0f} min, {slots} slots")
 
         run(spec, engine, initial, journal, store=store, on_cycle=None if quiet else on_cycle)
-    return list(read_journal(out / "journal.jsonl")) if out else kept.entries
+    return entries()
 
 
 def _draw(entries: list[Entry], path: Path) -> None:

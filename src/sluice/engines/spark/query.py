@@ -56,6 +56,8 @@ class OperatorQuery:
         self._settings = settings
         self._paused = False
         self._streaming: StreamingQuery | None = None
+        self.starts = 0
+        """Starts in a row without a finished batch."""
         self.run_ids: list[str] = []
         """The present run last; a restart begins a new one while Spark may still report on the one before."""
         self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
@@ -79,10 +81,9 @@ class OperatorQuery:
         return self.is_active and bool(self._jquery.status().isTriggerActive())
 
     @property
-    def _is_waiting(self) -> bool:
-        """Past its initialisation (a query interrupted there leaves a Python process behind) and in no batch."""
-        status = self._jquery.status()
-        return not status.isTriggerActive() and str(status.message()).startswith("Waiting")
+    def is_initialising(self) -> bool:
+        """Before its first trigger. A query interrupted here leaves a Python process behind."""
+        return self.is_active and str(self._jquery.status().message()).startswith("Initializing")
 
     @property
     def _jquery(self) -> Any:
@@ -115,6 +116,7 @@ class OperatorQuery:
             self._spark.conf.set("spark.sql.shuffle.partitions", str(self.state.state_partitions))
             self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
             self._streaming = writer.start()
+        self.starts += 1
         self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
 
     def set_parallelism(self, parallelism: int) -> None:
@@ -125,6 +127,7 @@ class OperatorQuery:
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
         """Adapt the read limit to what the last batch took. A run's first batch also starts workers and says little."""
+        self.starts = 0
         if progress["runId"] != self.run_ids[-1] or self._is_first_batch(progress):
             return
         records = dict.fromkeys(self.query.inputs, 0) | records_per_topic(progress)
@@ -182,7 +185,11 @@ class OperatorQuery:
     def _wait_for_boundary(self) -> None:
         deadline_s = time.monotonic() + self._settings.boundary_timeout_s
         while self.is_active:
-            if self._is_waiting and at_batch_boundary(self._folders.checkpoint(self.name)):
+            if (
+                not self.in_batch
+                and not self.is_initialising
+                and at_batch_boundary(self._folders.checkpoint(self.name))
+            ):
                 return
             if time.monotonic() > deadline_s:
                 raise SluiceError(

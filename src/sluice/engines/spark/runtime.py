@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from sluice.engines.spark.compile import CompiledPipeline, Query
 from sluice.engines.spark.folders import Folders, QueryState, SavedState, last_batches
 from sluice.engines.spark.pipeline import Pipeline
-from sluice.engines.spark.query import OperatorQuery, QuerySettings
+from sluice.engines.spark.query import POLL_S, OperatorQuery, QuerySettings
 from sluice.engines.spark.topic import Topic
 from sluice.engines.spark.topic.sink import arrow_schema
 from sluice.errors import BadInputError, SluiceError
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 Rescale = Literal["live", "repartition"]
 """live: from the next batch on, nothing stops. repartition: stop between two batches, rewrite the state, restart."""
+
+
+NO_PYTHON = "Python worker failed to connect back"
+"""Spark gives a Python process ten seconds to start, which a busy machine may exceed."""
+STARTS_TRIED = 5
 
 
 class OperatorFailedError(SluiceError):
@@ -63,6 +68,10 @@ class Runtime:
         self._finish_interrupted()
         for query in self.queries.values():
             query.start()
+            # one after the other: each starts a Python process, and all at once would make each other late
+            while query.is_initialising:
+                time.sleep(POLL_S)
+        self.raise_failure()
 
     def query_of_run(self, run_id: str) -> OperatorQuery | None:
         return next((query for query in self.queries.values() if run_id in query.run_ids), None)
@@ -107,11 +116,14 @@ class Runtime:
                 done.result()
 
     def raise_failure(self) -> None:
+        """Raise what ended a query by itself; one that only failed to get its Python process is started again."""
         for query in self.queries.values():
-            if not query.is_active:
-                cause = query.failure()
-                if cause is not None:
-                    raise OperatorFailedError(query.name, cause)
+            cause = None if query.is_active else query.failure()
+            if cause is None:
+                continue
+            if not (NO_PYTHON in str(cause) and query.starts < STARTS_TRIED):
+                raise OperatorFailedError(query.name, cause)
+            query.start()
 
     def _repartition(self, query: OperatorQuery, parallelism: int) -> tuple[float, str, str | None]:
         """Seconds of standstill, where they went, and what went wrong. Assumes nothing else touches this query."""
@@ -202,6 +214,6 @@ def _first_state(query: Query, parallelism: int) -> QueryState:
 
 def _reason(text: str) -> str:
     """The line of a long Spark or Python error that says what happened: the last that names an exception."""
-    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in text.split("=== Streaming Query ===")[0].splitlines() if line.strip()]
     telling = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return re.sub(r"^:? ?(?:[a-z]+\.)+(?=[A-Z])", "", (telling or lines or ["unknown"])[-1])
+    return re.sub(r"^:? ?(?:[a-z]+\.)+(?=[A-Z])", "", (telling[-1:] or lines[:1] or ["unknown"])[0])

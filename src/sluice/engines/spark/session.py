@@ -14,6 +14,7 @@ from sluice.errors import BadInputError, SluiceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 SETTINGS = {
     # queries take turns: without it one operator's backlog starves the others
     "spark.scheduler.mode": "FAIR",
@@ -34,9 +35,8 @@ SETTINGS = {
     "spark.ui.retainedTasks": "2000",
     "spark.sql.ui.retainedExecutions": "10",
     # the rewrite of an error's text inside Spark recurses per character of a Python traceback
-    "spark.driver.extraJavaOptions": "-Xss16m",
+    "spark.driver.extraJavaOptions": f"-Xss16m -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
     "spark.driver.memory": "1g",
-    "spark.log.level": "FATAL",
 }
 
 
