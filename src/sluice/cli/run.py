@@ -24,7 +24,7 @@ from sluice.control.guards import Guards
 from sluice.control.journal import Entry, FileJournal, Journal, MemoryJournal, read_journal
 from sluice.control.memory import MemoryStore, write_atomically
 from sluice.errors import unknown_name
-from sluice.experiments.run import RunSpec, run, simulated_engine
+from sluice.experiments.run import THESIS_GUARDS, RunSpec, run, simulated_engine
 from sluice.experiments.spark import DEFAULT_DURATION_S, PipelineFile, SparkSettings, spark_engine, working_folder
 from sluice.experiments.summary import Summary, summarise
 from sluice.pipelines import PipelineDefinition, pipelines
@@ -44,7 +44,7 @@ class EngineDefaults:
 
 
 ENGINE_DEFAULTS = {
-    "sim": EngineDefaults(15.0, {"max_slots": 80, "max_step": 15, "cooldown_s": 300.0}),
+    "sim": EngineDefaults(15.0, dict(THESIS_GUARDS)),
     "spark": EngineDefaults(10.0, {"max_slots": 24, "cooldown_s": 20.0}, DEFAULT_DURATION_S, fits_pattern=True),
 }
 Settings = list[str] | None

@@ -14,13 +14,15 @@ from sluice.control.guards import Guards
 from sluice.control.journal import Entry, Journal
 from sluice.control.loop import Loop, Planner
 from sluice.control.memory import MemoryStore
-from sluice.engines.simulator import SimulatedEngine, SimulatorSettings
+from sluice.engines.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
 from sluice.errors import BadInputError
 from sluice.model import Plan
 from sluice.pipelines import PipelineDefinition
 from sluice.policies import Policy
 from sluice.registry import build
 from sluice.workloads import Workload, duration_s, rate_curve
+
+THESIS_GUARDS: Mapping[str, Any] = {"max_slots": 80, "max_step": 15, "cooldown_s": 300.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +36,7 @@ class RunSpec:
     policy: Policy
     workload: Workload
     names: Mapping[str, Any] = field(default_factory=dict)
-    guards: Guards = field(default_factory=lambda: Guards(max_slots=80, max_step=15, cooldown_s=300.0))
+    guards: Guards = field(default_factory=lambda: Guards(**THESIS_GUARDS))
     duration_s: float | None = None
     interval_s: float = 15.0
     speedup: float = 1.0
@@ -55,12 +57,18 @@ class RunSpec:
         return self.duration_s or duration_s(self.workload) / self.speedup
 
 
+def simulated_job(spec: RunSpec) -> SimulatedJob:
+    """The pipeline as the simulator runs it, the run's own simulator settings applied."""
+    job = spec.pipeline.simulated()
+    if not spec.simulator:
+        return job
+    present = vars(job.settings)
+    return replace(job, settings=build(SimulatorSettings, {**present, **spec.simulator}, "simulator"))
+
+
 def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Plan]:
     """The simulator set up for a run, and the plan it starts with."""
-    job = spec.pipeline.simulated()
-    if spec.simulator:
-        present = vars(job.settings)
-        job = replace(job, settings=build(SimulatorSettings, {**present, **spec.simulator}, "simulator"))
+    job = simulated_job(spec)
     curves = {
         source: rate_curve(
             spec.workload,

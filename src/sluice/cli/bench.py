@@ -1,0 +1,162 @@
+"""`sluice bench`: many runs, compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from sluice.cli.app import app
+from sluice.cli.listings import AsJson
+from sluice.cli.settings import parse_settings
+from sluice.errors import BadInputError
+from sluice.experiments.bench.bench import run_bench
+from sluice.experiments.bench.cell import Result
+from sluice.experiments.bench.grid import Cell, Choice, grid
+from sluice.experiments.bench.on_spark import score_groups_on_spark
+from sluice.experiments.bench.statistics import Estimate, GroupScore, compare, estimate, score_groups
+from sluice.experiments.run import THESIS_GUARDS
+
+Names = list[str] | None
+QUERIES = ["q1", "q2", "q3", "q5", "q8", "q11"]
+WORKLOADS = ["cosine", "random", "increasing", "decreasing", "convergence"]
+POLICIES = ["dhalion", "ds2", "hpa-cpu", "hpa-varga", "dragster", "conttune", "flink", "spark-dra", "clairvoyant"]
+COMPARED = ("avg_slots", "avg_latency_s", "p95_latency_s", "slo_violation_ratio", "cost_ratio")
+
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="MASTER", help="Run as a Spark job: local[*], spark://host:port. Same numbers."),
+]
+Processes = Annotated[int | None, typer.Option(min=1, help="Processes on this machine; default: one per core.")]
+
+
+@app.command("bench")
+def bench(
+    out: Annotated[Path, typer.Option(help="Folder of the bench; the same folder again resumes it.")],
+    pipeline: Annotated[Names, typer.Option(help="Repeatable; default: the six queries of the thesis.")] = None,
+    workload: Annotated[Names, typer.Option(help="Repeatable; default: the five patterns of the thesis.")] = None,
+    policy: Annotated[
+        Names,
+        typer.Option(help="Repeatable, e.g. ds2 or ds2:over_provisioning=1.4; 'clairvoyant' is the planner itself."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, 2, ...")] = 10,
+    duration: Annotated[float | None, typer.Option(help="Seconds per run; default: the whole pattern.")] = None,
+    interval: Annotated[float, typer.Option(help="Seconds between decisions.")] = 15.0,
+    slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
+    guard: Annotated[Names, typer.Option("--guard", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
+    sim_set: Annotated[Names, typer.Option("--sim-set", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
+    baseline: Annotated[str, typer.Option(help="Whom the others are compared with, seed by seed.")] = "ds2",
+    on: On = None,
+    processes: Processes = None,
+    all_series: Annotated[bool, typer.Option("--all-series", help="Keep time lines of every seed.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run every pipeline under every workload and policy, with every seed, and compare.
+
+    A bench that was interrupted goes on where it was: run the same command again. The folder then has one file
+    per run and results.parquet; 'sluice report FOLDER' makes a page of it.
+
+    Example: sluice bench --pipeline q1 --workload cosine --policy ds2 --policy hpa-cpu --seeds 5 --out runs/small
+    """
+    cells = grid(
+        [Choice.parse_text(text) for text in pipeline or QUERIES],
+        [Choice.parse_text(text) for text in workload or WORKLOADS],
+        [Choice.parse_text(text) for text in policy or POLICIES],
+        range(seeds),
+        duration_s=duration,
+        interval_s=interval,
+        slo_s=slo,
+        guards={**THESIS_GUARDS, **parse_settings(guard or (), "--guard")},
+        simulator=parse_settings(sim_set or (), "--sim-set"),
+    )
+    results = run_with_progress(cells, out, on=on, processes=processes, all_series=all_series, quiet=as_json)
+    rows = [result.row for result in results]
+    groups = score_groups_on_spark(results, on) if on else score_groups(rows)
+    comparisons = compare(rows, baseline, COMPARED)
+    if as_json:
+        content = {"groups": [g.to_data() for g in groups], "comparisons": [c.to_data() for c in comparisons]}
+        print(json.dumps(content, indent=2))
+        return
+    _show(groups)
+    Console().print(f"{len(results)} runs in {out}; 'sluice report {out}' makes a page of them", soft_wrap=True)
+
+
+def run_with_progress(
+    cells: list[Cell],
+    out: Path,
+    *,
+    on: str | None,
+    processes: int | None,
+    all_series: bool = False,
+    quiet: bool = False,
+) -> list[Result]:
+    if out.exists() and not out.is_dir():
+        raise BadInputError(f"--out must be a folder, got the file {str(out)!r}")
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), disable=quiet) as progress:
+        task = progress.add_task("runs", total=len(cells))
+        return run_bench(
+            cells,
+            out,
+            on=on,
+            processes=processes,
+            series_for_all=all_series,
+            on_progress=lambda done, total: progress.update(task, completed=done, total=total),
+        )
+
+
+COLUMNS = {
+    "slots": "avg_slots",
+    "cost": "cost_ratio",
+    "latency s": "avg_latency_s",
+    "p95 s": "p95_latency_s",
+    "late": "slo_violation_ratio",
+    "actions": "rescales",
+    "accuracy": "parallelism_accuracy",
+}
+MOST_TABLES = 6
+
+
+def _show(groups: list[GroupScore]) -> None:
+    """One table per pipeline and workload; of many, only the mean over all of them."""
+    cases: dict[tuple[str, str], list[GroupScore]] = {}
+    for group in groups:
+        cases.setdefault((group.pipeline, group.workload), []).append(group)
+    console = Console()
+    if len(cases) > MOST_TABLES:
+        console.print(_overview(groups, len(cases)))
+        return
+    for (pipeline, workload), found in cases.items():
+        table = Table("policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval")
+        for group in found:
+            table.add_row(group.policy, *(_cell(group.estimates[metric]) for metric in COLUMNS.values()))
+        console.print(table)
+
+
+def _overview(groups: list[GroupScore], cases: int) -> Table:
+    table = Table("policy", *COLUMNS, title=f"mean over {cases} pairs of pipeline and workload")
+    for policy in dict.fromkeys(group.policy for group in groups):
+        own = [group for group in groups if group.policy == policy]
+        means = [estimate(group.estimates[metric].mean for group in own).mean for metric in COLUMNS.values()]
+        table.add_row(policy, *("-" if mean is None else f"{mean:.3g}" for mean in means))
+    return table
+
+
+def _cell(found: Estimate) -> str:
+    if found.mean is None:
+        return "-"
+    if found.low is None:
+        return f"{found.mean:.3g}"
+    return f"{found.mean:.3g} ±{found.mean - found.low:.2g}"
