@@ -139,7 +139,7 @@ def run_command(
     summary = summarise(entries, spec.slo_s)
     if out:
         write_atomically(out / "summary.json", summary.model_dump_json(indent=2).encode())
-        _draw(entries, out / "report.html")
+        _draw(out)
     _show(summary, out, as_json)
 
 
@@ -223,11 +223,11 @@ def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | Non
     return entries()
 
 
-def _draw(entries: list[Entry], path: Path) -> None:
-    from sluice.report.series import run_series
-    from sluice.report.timeline import write_timeline
+def _draw(out: Path) -> None:
+    from sluice.report.content import collect
+    from sluice.report.page import write_page
 
-    write_timeline(run_series(entries), path)
+    write_page(collect([out]), out / "report.html")
 
 
 def _show(summary: Summary, out: Path | None, as_json: bool) -> None:
