@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SAMPLE_S = 1.0
+LAST_PROGRESS_S = 5.0
 
 
 class WallClock:
@@ -162,6 +163,7 @@ class SparkEngine:
                     self._feeder.stop()
                 self.runtime.stop()
             finally:
+                self._await_last_progress()
                 self._count = self._counted()
                 if self._listener:
                     self._listener.close()
@@ -202,17 +204,23 @@ class SparkEngine:
         now_s = time.time()
         return {name: ledger.waiting_s(now_s) for name, ledger in self._ledgers.items() if ledger.is_source}
 
+    def _await_last_progress(self) -> None:
+        """Progress events come a moment after their batch; without the last ones its records would look lost."""
+        deadline_s = time.monotonic() + LAST_PROGRESS_S
+        while time.monotonic() < deadline_s and any(ledger.unreported() > 0 for ledger in self._ledgers.values()):
+            time.sleep(0.05)
+
     def _counted(self) -> RecordCount:
         """Offsets say what should have been read; Spark's own row counts say what was."""
         arrived = processed = waiting = lost = duplicated = 0
         for ledger in self._ledgers.values():
             now = ledger.counters(time.time())
-            moved = now.position - ledger.first.position
-            lost += max(0, moved - ledger.read_records)
-            duplicated += max(0, ledger.read_records - moved)
+            unreported = ledger.unreported()
+            lost += max(0, unreported)
+            duplicated += max(0, -unreported)
             if ledger.is_source:
                 arrived += now.input_end - ledger.first.position
-                processed += moved
+                processed += now.position - ledger.first.position
                 waiting += now.lag
         return RecordCount(
             arrived=arrived,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,6 +83,16 @@ def last_batches(checkpoint: Path) -> tuple[int, int]:
 def at_batch_boundary(checkpoint: Path) -> bool:
     begun, done = last_batches(checkpoint)
     return begun == done
+
+
+def committed_offsets(checkpoint: Path) -> dict[str, int]:
+    """Topic -> where the last finished batch ended, from Spark's offset log: two lines of head, one per source."""
+    _, done = last_batches(checkpoint)
+    if done < 0:
+        return {}
+    _version, _metadata, *sources = (checkpoint / "offsets" / str(done)).read_text().splitlines()
+    offsets = [json.loads(line) for line in sources if line != "-"]
+    return {offset["topic"]: int(offset["offset"]) for offset in offsets}
 
 
 def _newest(log: Path) -> int:

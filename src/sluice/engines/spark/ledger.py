@@ -19,7 +19,6 @@ class Counters:
     position: int
     """Records it has finished reading, over all inputs."""
     input_end: int
-    output_end: int
     held_back_s: float
 
     @property
@@ -45,10 +44,17 @@ class Ledger:
     def __post_init__(self) -> None:
         self.first = self.last = self.counters(self.began_s)
         self._changes = [(self.began_s, self.query.state.parallelism)]
+        self._most_slots: dict[str, int] = {}
+        self._warm_ups: set[int] = set()
 
     def on_batch(self, batch: Batch) -> None:
+        """A run's first batch with records, and the first on more slots than ever, start Python processes."""
         self.batches.append(batch)
         self.read_records += batch.total_records
+        slots = max(count for since_s, count in self._changes[:1] + self._changes if since_s <= batch.started_s)
+        if batch.total_records and slots > self._most_slots.get(batch.run_id, 0):
+            self._most_slots = {batch.run_id: slots}
+            self._warm_ups.add(batch.batch_id)
 
     def on_rescale(self) -> None:
         self._changes.append((time.time(), self.query.state.parallelism))
@@ -58,9 +64,12 @@ class Ledger:
         return Counters(
             position=sum(self.topics[topic].consumers()[name] for topic in inputs),
             input_end=sum(self.topics[topic].end_offset() for topic in inputs),
-            output_end=self.topics[self.query.query.output].end_offset(),
             held_back_s=max(HeldBack.beside(self.folders.control(name, topic)).seconds(unix_s) for topic in inputs),
         )
+
+    def unreported(self) -> int:
+        """Records its offsets moved past that Spark did not count as read; negative if it read some twice."""
+        return self.counters(time.time()).position - self.first.position - self.read_records
 
     def waiting_s(self, unix_s: float) -> float:
         """How long the record it reads next, or reads now, has been in its topic; 0 if there is none."""
@@ -83,7 +92,7 @@ class Ledger:
             batches=tuple(self.batches),
             stages=tuple(self.stages),
             instance_seconds=instance_seconds(self._changes, self.began_s, ended_s),
-            output_records=now.output_end - before.output_end,
+            warm_ups=frozenset(self._warm_ups),
             lag_records=now.lag,
             lag_change_records=now.lag - before.lag,
             held_back_s=held_s,
@@ -95,7 +104,7 @@ class Ledger:
         newest = max((batch.batch_id for batch in self.batches), default=-1)
         # stage data of a batch can arrive before its progress: keep what no batch has claimed
         self.stages = [stage for stage in self.stages if stage.batch_id > newest]
-        self.batches = []
+        self.batches, self._warm_ups = [], set()
         self.began_s, self.last, self._changes = ended_s, now, self._changes[-1:]
         return window
 

@@ -23,6 +23,7 @@ _BATCH = re.compile(r"batch = (\d+)")
 class Batch:
     """One finished micro-batch as its progress event tells it. Times are Unix time."""
 
+    run_id: str
     batch_id: int
     started_s: float
     ended_s: float
@@ -48,6 +49,8 @@ class Stage:
     tasks: int
     run_s: float
     cpu_s: float
+    output_records: int
+    output_bytes: int
 
 
 def read_progress(progress: Mapping[str, Any]) -> Batch:
@@ -56,6 +59,7 @@ def read_progress(progress: Mapping[str, Any]) -> Batch:
     duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
     states = progress.get("stateOperators", [])
     return Batch(
+        run_id=progress["runId"],
         batch_id=int(progress["batchId"]),
         started_s=started_s,
         ended_s=started_s + duration_s,
@@ -90,6 +94,8 @@ def read_stages(job: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> 
             tasks=int(stage["numTasks"]),
             run_s=stage["executorRunTime"] / 1e3,
             cpu_s=(stage["executorCpuTime"] + stage["executorDeserializeCpuTime"]) / 1e9,
+            output_records=int(stage["outputRecords"]),
+            output_bytes=int(stage["outputBytes"]),
         )
         for stage in stages
         if stage["status"] == "COMPLETE"
@@ -121,8 +127,8 @@ class OperatorWindow:
     stages: Sequence[Stage]
     instance_seconds: float
     """Parallelism integrated over the window: differs from parallelism times length after a rescale."""
-    output_records: int
-    output_bytes: int | None = None
+    warm_ups: frozenset[int] = frozenset()
+    """Batches in which Python processes were started: their task time says nothing about the work."""
     lag_records: int
     lag_change_records: int
     """Over the engine's window, not this operator's."""
@@ -161,20 +167,16 @@ def operator_metrics(window: OperatorWindow, *, interval_s: float, latency_s: fl
 def _rates(window: OperatorWindow, *, backpressure: float) -> dict[str, Any]:
     batch_ids = {batch.batch_id for batch in window.batches}
     stages = [stage for stage in window.stages if stage.batch_id in batch_ids]
-    records = sum(batch.total_records for batch in window.batches)
     states = [batch.state_bytes for batch in window.batches if batch.state_bytes is not None]
     rates: dict[str, Any] = {
-        "input_rate": records / window.length_s,
-        "output_rate": window.output_records / window.length_s,
+        "input_rate": sum(batch.total_records for batch in window.batches) / window.length_s,
         "io_rate": sum(batch.state_io_bytes for batch in window.batches) / window.length_s,
     }
     if batch_ids <= {stage.batch_id for stage in stages}:
         rates |= _shares(window, stages, backpressure)
-    if records and rates.get("busy"):
-        rates["true_input_rate"] = rates["input_rate"] / rates["busy"]
-        rates["true_output_rate"] = rates["output_rate"] / rates["busy"]
-    if window.output_bytes is not None:
-        rates["net_rate"] = window.output_bytes / window.length_s
+        rates["output_rate"] = sum(stage.output_records for stage in stages) / window.length_s
+        rates["net_rate"] = sum(stage.output_bytes for stage in stages) / window.length_s
+    rates |= _true_rates(window)
     if states:
         rates["state_bytes"] = states[-1]
     if window.batches:
@@ -191,6 +193,21 @@ def _shares(window: OperatorWindow, stages: Sequence[Stage], backpressure: float
         "idle": _share(1 - busy - backpressure),
         # a paced slot sleeps where a real one would compute
         "cpu": busy if window.paced else cpu,
+    }
+
+
+def _true_rates(window: OperatorWindow) -> dict[str, float]:
+    """Records per second of task time, times the slots: what would be read if the slots never waited (DS2, eq. 3)."""
+    telling = {batch.batch_id for batch in window.batches if batch.total_records} - window.warm_ups
+    stages = [stage for stage in window.stages if stage.batch_id in telling]
+    run_s = sum(stage.run_s for stage in stages)
+    if run_s <= 0 or telling - {stage.batch_id for stage in stages}:
+        return {}
+    slots = window.instance_seconds / window.length_s
+    records = sum(batch.total_records for batch in window.batches if batch.batch_id in telling)
+    return {
+        "true_input_rate": records / run_s * slots,
+        "true_output_rate": sum(stage.output_records for stage in stages) / run_s * slots,
     }
 
 

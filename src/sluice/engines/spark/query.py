@@ -9,10 +9,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sluice.engines.spark.compile import Query
-from sluice.engines.spark.folders import NO_BATCHES, Folders, QueryState, at_batch_boundary, last_batches
+from sluice.engines.spark.folders import (
+    NO_BATCHES,
+    Folders,
+    QueryState,
+    at_batch_boundary,
+    committed_offsets,
+    last_batches,
+)
 from sluice.engines.spark.metrics import records_per_topic
 from sluice.engines.spark.readlimit import ReadLimit
-from sluice.engines.spark.topic import ReaderControl
+from sluice.engines.spark.topic import ReaderControl, Topic
 from sluice.engines.spark.topic.sink import TopicSink
 from sluice.engines.spark.topic.source import stream_from
 from sluice.errors import SluiceError
@@ -155,6 +162,7 @@ class OperatorQuery:
             self._wait_for_boundary()
             self._halt()
             if at_batch_boundary(self._folders.checkpoint(self.name)):
+                self._acknowledge()
                 return
             # a batch without records (a watermark moving on) began just then: let it finish
             self.start(paused=True)
@@ -200,6 +208,11 @@ class OperatorQuery:
     def _halt(self) -> None:
         if self._streaming is not None and self._streaming.isActive:
             self._streaming.stop()
+
+    def _acknowledge(self) -> None:
+        """The source acknowledges a batch when it is asked for the next, which now will not be."""
+        for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
+            Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
 
     def _steer(self) -> None:
         with self._steering:
