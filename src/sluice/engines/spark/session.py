@@ -40,15 +40,19 @@ SETTINGS = {
 }
 
 
+def java_command() -> str:
+    """The Java that Spark is going to use, as Spark itself looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home) / "bin" / "java") if home else "java"
+
+
 def java_home_problem() -> str | None:
-    """Why Spark could not start here, or None."""
+    """Why Spark would find no Java here, or None."""
+    if shutil.which(java_command()):
+        return None
     home = os.environ.get("JAVA_HOME")
     if home:
-        if (Path(home) / "bin" / "java").exists():
-            return None
         return f"JAVA_HOME is {home!r}, but there is no bin/java in it; point it to a Java 17 or 21"
-    if shutil.which("java"):
-        return None
     return "Java is missing: Spark needs Java 17 or 21 on the PATH or in JAVA_HOME"
 
 

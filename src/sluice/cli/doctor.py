@@ -1,0 +1,46 @@
+"""`sluice doctor`: can Spark run here?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sluice.cli.app import app
+from sluice.cli.listings import AsJson
+from sluice.engines.spark.doctor import Finding, diagnose
+from sluice.errors import SluiceError
+
+COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
+
+
+@app.command("doctor")
+def doctor(
+    root: Annotated[Path, typer.Option(help="Folder where topics and checkpoints are going to be.")] = Path("."),
+    as_json: AsJson = False,
+) -> None:
+    """Check Java, Python, packages, memory, cores, ports and disk, and say what to do about what is missing.
+
+    Exit code 1 if something would keep Spark from running; warnings alone are fine.
+    """
+    findings = diagnose(root)
+    if as_json:
+        print(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        _show(findings)
+    problems = [finding for finding in findings if finding.verdict == "problem"]
+    if problems:
+        raise SluiceError("; ".join(f"{finding.check}: {finding.advice}" for finding in problems))
+
+
+def _show(findings: list[Finding]) -> None:
+    table = Table("check", "", "found", "advice")
+    for finding in findings:
+        colour = COLOURS[finding.verdict]
+        table.add_row(finding.check, f"[{colour}]{finding.verdict}[/]", finding.found, finding.advice)
+    Console().print(table)
