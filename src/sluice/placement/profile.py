@@ -1,7 +1,8 @@
 """Profiles as files: operators with parallelism and per-task loads, and the edges between them.
 
 `{"operators": [{"name", "parallelism", "cpu", "io", "net"}], "edges": [{"from", "to", "kind"}]}`. An operator whose
-tasks are not alike has `"groups": [{"tasks", "load": {"cpu", "io", "net"}}]` instead of the three loads.
+tasks are not alike has `"groups": [{"tasks", "load": {"cpu", "io", "net"}}]` instead of the three loads. A profile that
+`sluice profile` measured also has `pipeline`, `source_rates` and every operator's `costs`, for the simulator.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pydantic import Field, model_validator
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Edge, Operator, Placement, Topology
 from sluice.model.base import Frozen, Name, NonNegative, Parallelism
+from sluice.model.costs import OperatorCosts
 from sluice.placement.base import PlacementRequest, TaskGroup, TaskLoad
 
 
@@ -26,11 +28,17 @@ class ProfiledOperator(Frozen):
     io: NonNegative = 0.0
     net: NonNegative = 0.0
     groups: tuple[TaskGroup, ...] = ()
+    costs: OperatorCosts | None = None
 
 
 class Profile(Frozen):
     operators: tuple[ProfiledOperator, ...] = Field(min_length=1)
     edges: tuple[Edge, ...] = ()
+    pipeline: Name | None = Field(None, description="what was measured")
+    paced: bool | None = Field(None, description="whether slots were held to a rate")
+    source_rates: dict[Name, NonNegative] = Field(
+        default_factory=dict, description="source operator -> records/s at which the loads were computed: load 1"
+    )
 
     @model_validator(mode="after")
     def _is_a_dag(self) -> Self:

@@ -1,0 +1,97 @@
+"""`sluice profile`: what the operators of a pipeline cost on Spark, for the simulator and for placement."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sluice.cli.app import app
+from sluice.cli.settings import parse_settings
+from sluice.control.memory import write_atomically
+from sluice.errors import BadInputError
+from sluice.experiments.profiling import Measuring, profile_job
+from sluice.pipelines import RunsOnSpark, pipelines
+from sluice.placement.profile import Profile
+
+
+@app.command("profile")
+def profile_command(
+    pipeline: Annotated[str, typer.Argument(help="A built-in pipeline; see 'sluice pipelines'.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; default: PIPELINE-profile.json.")] = None,
+    parallelism: Annotated[str, typer.Option(help="Parallelisms to measure at.")] = "1,2,4",
+    measure: Annotated[float, typer.Option(help="Seconds measured at each of them.")] = 12.0,
+    settle: Annotated[float, typer.Option(help="Seconds left out after each change.")] = 5.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same records.")] = 0,
+    settings: Annotated[
+        list[str] | None, typer.Option("--pipeline-set", metavar="KEY=VALUE", help="Pipeline parameter, e.g. paced=no.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON, and nothing else.")] = False,
+) -> None:
+    """Measure capacity, CPU, state access, network and selectivity of every operator on Spark.
+
+    Operators run one at a time with a backlog, about a minute each. The profile is what the simulator and the placement
+    read: sluice run q1 --profile q1-profile.json, sluice place q1-profile.json.
+
+    Example: sluice profile q1 --parallelism 1,2,4
+    """
+    definition = pipelines.create(pipeline, parse_settings(settings or (), "--pipeline-set"))
+    if not isinstance(definition, RunsOnSpark):
+        raise BadInputError(f"pipeline {pipeline!r} does not run on Spark")
+    how = Measuring(parallelisms=_parallelisms(parallelism), settle_s=settle, measure_s=measure, seed=seed)
+    profile = _measured(pipeline, definition, how, Console(stderr=True, quiet=as_json))
+    path = out or Path(f"{pipeline}-profile.json")
+    write_atomically(path, profile.model_dump_json(indent=2).encode())
+    if as_json:
+        print(profile.model_dump_json(indent=2))
+    else:
+        _show(profile, path)
+
+
+def _measured(name: str, definition: RunsOnSpark, how: Measuring, console: Console) -> Profile:
+    from sluice.engines.spark.engine import task_threads
+    from sluice.engines.spark.session import start_session
+
+    job = definition.spark()
+    spark = start_session(f"sluice profile {name}", threads=task_threads(job.pipeline, max(how.parallelisms)))
+    try:
+        with TemporaryDirectory(prefix="sluice-profile-") as folder:
+            return profile_job(name, job, spark, Path(folder), how, console.print)
+    finally:
+        spark.stop()
+
+
+def _parallelisms(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError:
+        raise BadInputError(f"--parallelism must be numbers such as 1,2,4, got {text!r}") from None
+
+
+def _show(profile: Profile, path: Path) -> None:
+    measured_at = sorted(
+        {number for operator in profile.operators if operator.costs for number in operator.costs.capacity}
+    )
+    table = Table("operator", *(f"records/s at {n}" for n in measured_at), "selectivity", "µs CPU", "state B", "net B")
+    for operator in profile.operators:
+        costs = operator.costs
+        if costs is None:
+            continue
+        mark = " (estimated)" if costs.estimated else ""
+        table.add_row(
+            operator.name,
+            *(f"{costs.capacity[n]:,.0f}{mark}" for n in measured_at),
+            f"{costs.selectivity:.3g}",
+            "unknown" if costs.cpu_s_per_record is None else f"{costs.cpu_s_per_record * 1e6:.1f}",
+            f"{costs.io_bytes_per_record:.0f}",
+            f"{costs.net_bytes_per_record:.0f}",
+        )
+    console = Console()
+    console.print(table)
+    slots = "paced" if profile.paced else "real"
+    console.print(f"profile: {path} (slots were {slots}; {os.cpu_count()} cores)", soft_wrap=True)
