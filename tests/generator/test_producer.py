@@ -48,8 +48,8 @@ def bids_topic(folder: Path) -> Path:
 
 def produce(topic: Path, curve, end_s: float, generate=None, warn=lambda line: None):
     clock = FakeTime(end_s)
-    stream = Stream(topic=topic, generate=generate or Bids(), curve=curve)
-    producer = Producer({"bids": stream}, seed=7, warn=warn, now_s=lambda: clock.now_s)
+    stream = Stream(generate=generate or Bids(), curve=curve)
+    producer = Producer({"bids": stream}, {"bids": topic}, seed=7, warn=warn, now_s=lambda: clock.now_s)
     if generate:
         generate.clock = clock
     return producer.run(clock)
@@ -117,9 +117,9 @@ def test_a_producer_that_falls_behind_says_so_and_drops_nothing(tmp_path):
 
 def test_the_process_writes_until_it_is_stopped(tmp_path):
     topic = bids_topic(tmp_path)
-    stream = Stream(topic=topic, generate=Bids(), curve=steady(4000))
+    stream = Stream(generate=Bids(), curve=steady(4000))
     process = GeneratorProcess({"bids": stream}, seed=7, report=tmp_path / "report.json")
-    process.start()
+    process.start({"bids": topic})
     try:
         deadline_s = time.monotonic() + 60
         while Topic.open(topic).end_offset() < 3000:
@@ -137,9 +137,10 @@ def broken(first, count, time_s, seed):
 
 
 def test_a_generator_that_dies_is_noticed_with_its_reason(tmp_path, capfd):
-    stream = Stream(topic=bids_topic(tmp_path), generate=broken, curve=steady(100))
+    topic = bids_topic(tmp_path)
+    stream = Stream(generate=broken, curve=steady(100))
     process = GeneratorProcess({"bids": stream}, seed=7, report=tmp_path / "report.json")
-    process.start()
+    process.start({"bids": topic})
     try:
         process._process.wait(60)
         with pytest.raises(SluiceError, match="RuntimeError: no more bids"):

@@ -18,6 +18,7 @@ from sluice.pipelines import pipelines
 Tables = dict[str, pa.Table]
 START_S = 1_800_000_000.0
 HOUR_S = 3600.0
+NOBODY = -1
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Answer:
     answer: Callable[[Tables], pd.DataFrame]
     settings: Mapping[str, Any] = field(default_factory=dict)
     final: Callable[[pd.DataFrame], pd.DataFrame] = lambda frame: frame
-    flush: Callable[[SparkJob, Tables, float], Tables] | None = None
+    flush: Callable[[SparkJob, Tables], Tables] = field(default=lambda job, tables: later(job, tables))
+    """Records that come after all others and make every window end; they have no part in the answer."""
 
     def job(self) -> SparkJob:
         return pipelines.create(self.query, {**self.settings, "paced": False}).spark()
@@ -66,17 +68,27 @@ def whole(blocks: list[Tables]) -> Tables:
     return {source: pa.concat_tables([block[source] for block in blocks]) for source in blocks[0]}
 
 
-def later(job: SparkJob, tables: Tables, after_s: float) -> Tables:
+def nothing(_job: SparkJob, _tables: Tables) -> Tables:
+    """For queries that hold nothing back."""
+    return {}
+
+
+def later(job: SparkJob, tables: Tables) -> Tables:
     """One record per source long after all others, at different hours so that they do not meet."""
     return {
-        source: _generate(job, source, table.num_rows, 1, START_S + after_s + HOUR_S * (1 + hour), 0)
+        source: _generate(job, source, table.num_rows, 1, START_S + HOUR_S * (1 + hour), 0)
         for hour, (source, table) in enumerate(tables.items())
     }
 
 
-def later_auction_with_bid(job: SparkJob, tables: Tables, after_s: float) -> Tables:
+def later_bid_of_nobody(job: SparkJob, tables: Tables) -> Tables:
+    bids = later(job, tables)["bids"]
+    return {"bids": bids.set_column(1, "bidder", pa.array([NOBODY]))}
+
+
+def later_auction_with_bid(job: SparkJob, tables: Tables) -> Tables:
     """An auction and a bid on it: only what is joined brings the watermark of closing times on."""
-    flushed = later(job, tables, after_s)
+    flushed = later(job, tables)
     auctions, bids = flushed["auctions"], flushed["bids"]
     bids = bids.set_column(0, "auction", auctions["id"]).set_column(3, "at", auctions["at"])
     return {"auctions": auctions, "bids": bids}
@@ -132,8 +144,8 @@ WINNERS = """
 """
 
 ANSWERS = [
-    Answer("q1", sql('SELECT auction, bidder, price * 0.908::DOUBLE AS price, "at" FROM bids')),
-    Answer("q2", sql("SELECT auction, price FROM bids WHERE auction % 123 = 0")),
+    Answer("q1", sql('SELECT auction, bidder, price * 0.908::DOUBLE AS price, "at" FROM bids'), flush=nothing),
+    Answer("q2", sql("SELECT auction, price FROM bids WHERE auction % 123 = 0"), flush=nothing),
     Answer(
         "q3",
         sql("""
@@ -206,13 +218,15 @@ ANSWERS = [
         "q12",
         sql("SELECT bidder, count(*)::BIGINT AS bids FROM bids GROUP BY bidder"),
         settings={"window_s": 1.0},
-        final=lambda frame: frame.groupby("bidder", as_index=False)["bids"].sum(),
+        final=lambda frame: frame[frame["bidder"] != NOBODY].groupby("bidder", as_index=False)["bids"].sum(),
+        flush=later_bid_of_nobody,
     ),
     Answer(
         "wordcount",
         sql("SELECT unnest(string_split(line, ' ')) AS word, count(*) AS count FROM lines GROUP BY word"),
         final=last_update("word", by="count"),
+        flush=nothing,
     ),
     Answer("yahoo", _views),
-    Answer("inference", _classified, settings={"side": 16}),
+    Answer("inference", _classified, settings={"side": 16}, flush=nothing),
 ]

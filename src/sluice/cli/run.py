@@ -23,11 +23,20 @@ from sluice.cli.view import RunView
 from sluice.control.guards import Guards
 from sluice.control.journal import Entry, FileJournal, Journal, MemoryJournal, read_journal
 from sluice.control.memory import MemoryStore, write_atomically
-from sluice.errors import unknown_name
+from sluice.errors import BadInputError, unknown_name
 from sluice.experiments.run import THESIS_GUARDS, RunSpec, run, simulated_engine
-from sluice.experiments.spark import DEFAULT_DURATION_S, PipelineFile, SparkSettings, spark_engine, working_folder
+from sluice.experiments.spark import (
+    DEFAULT_DURATION_S,
+    PipelineFile,
+    SparkSettings,
+    generator_report,
+    spark_engine,
+    working_folder,
+)
 from sluice.experiments.summary import Summary, summarise
 from sluice.pipelines import PipelineDefinition, pipelines
+from sluice.pipelines.profiled import ProfiledPipeline
+from sluice.placement.profile import read_profile
 from sluice.policies import policies
 from sluice.registry import build
 from sluice.workloads import Workload, duration_s, workloads
@@ -82,6 +91,9 @@ def run_command(
     sim_set: Annotated[
         Settings, typer.Option("--sim-set", metavar="KEY=VALUE", help="Simulator setting, e.g. downtime_s, rescale.")
     ] = None,
+    profile: Annotated[
+        Path | None, typer.Option(help="Costs that 'sluice profile' measured on Spark, for the simulator to use.")
+    ] = None,
     spark_set: Annotated[
         Settings,
         typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: slots, trigger_s, rescale, ..."),
@@ -107,6 +119,8 @@ def run_command(
     """
     if engine not in ENGINE_DEFAULTS:
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
+    if profile is not None and engine != "sim":
+        raise BadInputError(f"--profile is for the simulator, which computes with it; got --engine {engine}")
     defaults = ENGINE_DEFAULTS[engine]
     chosen = {
         "pipeline": (pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
@@ -116,7 +130,7 @@ def run_command(
     driven = workloads.create(*chosen["workload"])
     duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
-        pipeline=_pipeline(*chosen["pipeline"]),
+        pipeline=_pipeline(*chosen["pipeline"], profile=profile),
         policy=policies.create(*chosen["policy"]),
         workload=driven,
         names={"engine": engine, **{kind: {"name": n, "settings": s} for kind, (n, s) in chosen.items()}},
@@ -143,10 +157,11 @@ def run_command(
     _show(summary, out, as_json)
 
 
-def _pipeline(name: str, settings: dict[str, str]) -> PipelineDefinition:
+def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
     if ".py" in name:
         return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
-    return pipelines.create(name, settings)
+    definition = pipelines.create(name, settings)
+    return definition if profile is None else ProfiledPipeline(definition=definition, profile=read_profile(profile))
 
 
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:
@@ -177,6 +192,11 @@ def _run_on_spark(
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)
                 raise
+    generated = generator_report(root)
+    if generated is not None:
+        journal.append({"kind": "generator", **generated.to_data()})
+        if not quiet:
+            console.print(f"generated {generated.summary()}", highlight=False)
     return entries()
 
 

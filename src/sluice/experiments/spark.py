@@ -20,8 +20,11 @@ from sluice.workloads import rate_curve
 
 if TYPE_CHECKING:
     from sluice.engines.spark.engine import SparkEngine
+    from sluice.generator.process import GeneratorProcess
+    from sluice.generator.producer import GeneratorReport
 
 DEFAULT_DURATION_S = 300.0
+REPORT = "generator.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,10 +95,6 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
     from sluice.engines.spark.query import QuerySettings
 
     job = spark_job(spec)
-    curves = {
-        source: rate_curve(spec.workload, peak_rate=rate, seed=spec.seed, speedup=spec.speedup)
-        for source, rate in job.peak_rates.items()
-    }
     bound = settings.topic_bound_records if settings.topic_bound_records is not None else job.topic_bound_records
     engine = SparkEngine(
         job.pipeline,
@@ -104,10 +103,32 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
         master=settings.master,
         settings=QuerySettings(trigger_s=settings.trigger_s, topic_bound_records=bound),
         rescale=settings.rescale,
-        arrivals=curves,
-        seed=spec.seed,
+        feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )
     initial = {
         name: job.initial_parallelism.get(name, engine.graph[name].min_parallelism) for name in engine.graph.names
     }
     return engine, Plan(parallelism=initial)
+
+
+def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:
+    """Fills every source that has a peak rate with its own records, at the workload's rate."""
+    from sluice.generator.process import GeneratorProcess
+    from sluice.generator.producer import Stream
+
+    streams = {}
+    for source, rate in job.peak_rates.items():
+        generate = job.pipeline.sources[source].generate
+        if generate is None:
+            raise BadInputError(f"source {source!r} has a peak rate but nothing that generates its records")
+        curve = rate_curve(spec.workload, peak_rate=rate, seed=spec.seed, speedup=spec.speedup)
+        streams[source] = Stream(generate=generate, curve=curve)
+    return GeneratorProcess(streams, seed=spec.seed, report=report)
+
+
+def generator_report(root: Path) -> GeneratorReport | None:
+    """What the generator of the last run in this folder really produced; None if it had none."""
+    from sluice.generator.producer import GeneratorReport
+
+    path = root / REPORT
+    return GeneratorReport.model_validate_json(path.read_bytes()) if path.exists() else None

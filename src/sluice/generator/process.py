@@ -29,25 +29,32 @@ class Order:
     """What the process is told to do."""
 
     streams: Mapping[str, Stream]
+    topics: Mapping[str, Path]
     seed: int
     report: Path
     tick_s: float
 
 
 class GeneratorProcess:
-    """`start` once the topics exist; `stop` always. Warnings of a late stream go to this process' standard error."""
+    """A `Feed` of the Spark engine. Warnings of a late stream go to this process' standard error."""
 
     def __init__(self, streams: Mapping[str, Stream], *, seed: int, report: Path, tick_s: float = TICK_S) -> None:
-        self._order = Order(streams=dict(streams), seed=seed, report=report, tick_s=tick_s)
+        self._streams = dict(streams)
+        self._seed = seed
+        self._report = report
+        self._tick_s = tick_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        self._order.report.unlink(missing_ok=True)
+    def start(self, topics: Mapping[str, Path]) -> None:
+        self._report.unlink(missing_ok=True)
+        order = Order(
+            streams=self._streams, topics=dict(topics), seed=self._seed, report=self._report, tick_s=self._tick_s
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-m", "sluice.generator"], stdin=subprocess.PIPE, start_new_session=True
         )
         pipe: Any = self._process.stdin
-        pipe.write(_pickled(self._order))
+        pipe.write(_pickled(order))
         pipe.flush()
 
     def check(self) -> None:
@@ -58,7 +65,7 @@ class GeneratorProcess:
     def report(self) -> GeneratorReport:
         """As of a moment ago; empty before its first block."""
         try:
-            return GeneratorReport.model_validate_json(self._order.report.read_bytes())
+            return GeneratorReport.model_validate_json(self._report.read_bytes())
         except FileNotFoundError:
             return GeneratorReport()
 
@@ -108,6 +115,7 @@ def main() -> int:
 
     producer = Producer(
         order.streams,
+        order.topics,
         seed=order.seed,
         tick_s=order.tick_s,
         warn=lambda line: print(line, file=sys.stderr, flush=True),

@@ -30,7 +30,6 @@ WARNING_EVERY_S = 5.0
 class Stream:
     """What goes into one topic, and how fast."""
 
-    topic: Path
     generate: Generate
     curve: RateCurve
 
@@ -74,6 +73,7 @@ class Producer:
     def __init__(
         self,
         streams: Mapping[str, Stream],
+        topics: Mapping[str, Path],
         *,
         seed: int,
         warn: Callable[[str], None],
@@ -86,7 +86,7 @@ class Producer:
         self._on_report = on_report
         self._now_s = now_s
         self._tick_s = tick_s
-        self._writers = {name: _Writer(stream, seed, tick_s) for name, stream in streams.items()}
+        self._writers = {name: _Writer(stream, topics[name], seed, tick_s) for name, stream in streams.items()}
         self._warned_s = -WARNING_EVERY_S
 
     def run(self, stop: threading.Event) -> GeneratorReport:
@@ -121,8 +121,8 @@ class Producer:
 class _Writer:
     """One stream: its schedule, its topic and what came of it."""
 
-    def __init__(self, stream: Stream, seed: int, tick_s: float) -> None:
-        self._topic = Topic.open(stream.topic)
+    def __init__(self, stream: Stream, topic: Path, seed: int, tick_s: float) -> None:
+        self._topic = Topic.open(topic)
         self._generate = stream.generate
         self._seed = seed
         last = self._topic.last_batch_id(PRODUCER)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import RecordCount
 from sluice.engines.spark.compile import compile_pipeline
-from sluice.engines.spark.feeder import Feeder
+from sluice.engines.spark.feed import Feed
 from sluice.engines.spark.ledger import Ledger
 from sluice.engines.spark.metrics import make_observation, read_progress, read_stages
 from sluice.engines.spark.pipeline import Pipeline
@@ -19,7 +19,6 @@ from sluice.engines.spark.query import QuerySettings
 from sluice.engines.spark.runtime import Rescale, Runtime
 from sluice.errors import BadInputError, SluiceError, unknown_name
 from sluice.model import Applied, Graph, Observation, Plan
-from sluice.workloads.base import RateCurve
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +49,8 @@ class SparkEngine:
     """Runs a `Pipeline`. `slots` bounds the sum of all parallelism; `threads` is what Spark may run at once.
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
-    folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `arrivals` fills the
-    topics of sources that have a generator; the others are filled from outside.
+    folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
+    topics of its sources while it runs; without one they are filled from outside.
     """
 
     def __init__(
@@ -64,21 +63,15 @@ class SparkEngine:
         master: str | None = None,
         settings: QuerySettings | None = None,
         rescale: Rescale = "live",
-        arrivals: Mapping[str, RateCurve] | None = None,
-        seed: int = 0,
+        feed: Feed | None = None,
     ) -> None:
         from sluice.engines.spark.session import start_session
 
         pipeline.validate()
         if slots < 1:
             raise BadInputError(f"slots must be at least 1, got {slots}")
-        for source in arrivals or ():
-            if source not in pipeline.sources or pipeline.sources[source].generate is None:
-                able = [name for name, spec in pipeline.sources.items() if spec.generate]
-                raise unknown_name("source with a generator:", source, able)
-        self._pipeline = pipeline
-        self._arrivals = arrivals or {}
-        self._seed = seed
+        self._sources = tuple(pipeline.sources)
+        self._feed = feed
         self.slots = slots
         self._settings = settings or QuerySettings()
         self._rescale: Rescale = rescale
@@ -101,7 +94,6 @@ class SparkEngine:
         self._downtime_s = 0.0
         self._count: RecordCount | None = None
         self._listener: ProgressListener | None = None
-        self._feeder: Feeder | None = None
 
     @property
     def graph(self) -> Graph:
@@ -124,7 +116,8 @@ class SparkEngine:
         }
         self._listener = ProgressListener(self.spark, self._on_progress)
         self.clock.started_s = time.monotonic()
-        self._feed()
+        if self._feed:
+            self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})
 
     def observe(self) -> Observation:
         self.tick()
@@ -159,8 +152,8 @@ class SparkEngine:
     def stop(self) -> RecordCount:
         if self._count is None:
             try:
-                if self._feeder:
-                    self._feeder.stop()
+                if self._feed:
+                    self._feed.stop()
                 self.runtime.stop()
             finally:
                 self._await_last_progress()
@@ -173,8 +166,8 @@ class SparkEngine:
     def tick(self) -> None:
         """What must happen now and then while time passes: cheap, and safe to call at any time."""
         self.runtime.raise_failure()
-        if self._feeder and self._feeder.failure:
-            raise SluiceError(f"the generator failed: {self._feeder.failure}") from self._feeder.failure
+        if self._feed:
+            self._feed.check()
         latencies_s = self._latencies_s()
         with self._lock:
             self._latency_samples_s.append(max(latencies_s.values(), default=0.0))
@@ -182,14 +175,6 @@ class SparkEngine:
                 for run_id in ledger.query.run_ids:
                     for job, stages in self._stages.new_jobs(run_id):
                         ledger.stages.extend(read_stages(job, stages))
-
-    def _feed(self) -> None:
-        if self._arrivals:
-            generators = {name: spec.generate for name, spec in self._pipeline.sources.items() if spec.generate}
-            self._feeder = Feeder(
-                self.runtime.topics, generators, self._arrivals, seed=self._seed, now_s=self.clock.now_s
-            )
-            self._feeder.start()
 
     def _on_progress(self, progress: Mapping[str, Any]) -> None:
         """Called in Spark's listener thread. A trigger that found nothing to do is no batch."""
