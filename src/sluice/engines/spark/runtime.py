@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -51,6 +52,7 @@ class Runtime:
         self._settings = settings
         self.topics: dict[str, Topic] = {}
         self.queries: dict[str, OperatorQuery] = {}
+        self._saving = threading.Lock()
 
     def start(self, parallelism: Mapping[str, int]) -> None:
         """Start every operator with this parallelism, or with what a run before this one had in the same folder."""
@@ -201,8 +203,10 @@ class Runtime:
                 self.topics[topic].register(query.name)
 
     def _save(self) -> None:
-        states = {name: query.state for name, query in self.queries.items()}
-        self.folders.save(SavedState(pipeline=self.compiled.name, queries=states))
+        """Operators that rescale together save from their own threads: the last one must have the newest states."""
+        with self._saving:
+            states = {name: query.state for name, query in self.queries.items()}
+            self.folders.save(SavedState(pipeline=self.compiled.name, queries=states))
 
 
 def _first_state(query: Query, parallelism: int) -> QueryState:
