@@ -13,7 +13,8 @@ from rich.table import Table as RichTable
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.errors import BadInputError, unknown_name
+from sluice.cli.settings import parse_settings
+from sluice.errors import unknown_name
 from sluice.experiments.reproduce import Row, Table, Verdict, reproductions
 
 STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS: "yellow", Verdict.SHOWN: "dim"}
@@ -35,7 +36,7 @@ def reproduce(
 
     A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`, with the reason.
     """
-    found = reproductions.create(paper, dict(_pair(setting) for setting in settings or []))
+    found = reproductions.create(paper, parse_settings(settings or []))
     for name in table or []:
         if name not in found.tables():
             raise unknown_name(f"table of {paper}", name, found.tables())
@@ -52,13 +53,6 @@ def reproduce(
 
 def _follow(status: Status, table: str, line: str) -> None:
     status.update(f"{table}: {line}")
-
-
-def _pair(setting: str) -> tuple[str, str]:
-    key, separator, value = setting.partition("=")
-    if not separator or not key:
-        raise BadInputError(f"--set takes key=value, got {setting!r}")
-    return key, value
 
 
 def _picture(table: Table) -> RichTable:

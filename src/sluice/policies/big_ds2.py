@@ -8,7 +8,7 @@ from sluice.model import Decision, Observation
 from sluice.policies.base import Memory, policy
 from sluice.policies.big_phase import big_wish
 from sluice.policies.ds2 import Ds2
-from sluice.policies.provisioning import State, provisioning, same_load, source_loads
+from sluice.policies.provisioning import State, interrupted, provisioning, same_load, source_loads
 from sluice.registry import parameter
 
 
@@ -34,7 +34,9 @@ class BigDs2:
         state = provisioning(observation)
         loads = source_loads(observation)
         p_max = max([*now.values(), memory.get("p_max", 1)])
-        kept = {**memory, "p_max": p_max}
+        kept = {**memory, "p_max": p_max, "parallelism": now}
+        if state.state is State.BEHIND and interrupted(observation, memory.get("parallelism")):
+            return Decision.hold(f"big-ds2: {state.why}, in a window interrupted by the change"), kept
         if state.state is State.CATCHING_UP:
             return Decision.hold(f"big-ds2: waits for the backlog to go, {state.why}"), kept
         if state.state is State.BEHIND and not same_load(memory.get("loads"), loads):

@@ -17,6 +17,8 @@ from sluice.policies.conservative import Choice, choose
 from sluice.policies.numbers import listing, ratio, whole_instances
 from sluice.policies.provisioning import (
     State,
+    full_busy_shares,
+    interrupted,
     processing_abilities,
     provisioning,
     real_input_rates,
@@ -39,7 +41,7 @@ class ContTune:
     smallest parallelism whose expected processing ability covers its real input rate; all are applied at once.
 
     Real rates are remembered per load level: a load that comes again needs no Big phase (the paper's footnote 3
-    for the tuning time under way; a level seen before is the same case). History and levels live in the memory.
+    for the tuning time under way; a level seen before is the same case).
     """
 
     alpha: int = parameter(3, "how far from a measured parallelism the history is trusted; beyond it, linear scaling")
@@ -66,17 +68,32 @@ class ContTune:
         now = observation.parallelism
         histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
         state = provisioning(observation)
+        unchanged = memory.get("parallelism", now) == now
+        full_busy = memory.get("full_busy", {})
+        if unchanged:
+            full_busy = full_busy_shares(observation, state.state, full_busy)
+        behind = int(memory.get("behind", 0)) * unchanged + 1 if state.state is State.BEHIND else 0
         loads = source_loads(observation)
         levels = list(memory.get("levels", []))
         known = recall(levels, loads)
         p_max = max([*now.values(), memory.get("p_max", 1), *(h.largest for h in histories.values())])
-        kept: dict[str, Any] = {"history": write_histories(histories), "levels": levels, "p_max": p_max}
+        kept: dict[str, Any] = {
+            "history": write_histories(histories),
+            "levels": levels,
+            "p_max": p_max,
+            "parallelism": now,
+            "full_busy": full_busy,
+            "behind": behind,
+        }
         note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
-
         if state.state is State.BEHIND:
-            wish, why = self._small(observation, histories, known, p_max) if known else ({}, "")
+            if interrupted(observation, memory.get("parallelism")):
+                return Decision.hold(f"conttune: {state.why}, in a window interrupted by the change{note}"), kept
+            wish, why = self._small(observation, histories, known, kept) if known else ({}, "")
             if any(wish[name] > now[name] for name in wish):
                 return Decision(parallelism=wish, reason=f"conttune: load seen before, {why}{note}"), kept
+            if known and behind == 1:
+                return Decision.hold(f"conttune: {state.why}, though by history it should not; waits{note}"), kept
             wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
             if wish == now:
                 return Decision.hold(f"conttune: {state.why}, and all at {p_max} already{note}"), kept
@@ -93,20 +110,20 @@ class ContTune:
             return Decision.hold(f"conttune: waits for the backlog to go, {state.why}{note}"), kept
         rates = settled_rates(observation, known)
         kept["levels"] = remember(levels, loads, rates)
-        wish, why = self._small(observation, histories, rates, p_max)
+        wish, why = self._small(observation, histories, rates, kept)
         if all(wish[name] == now[name] for name in wish):
             return Decision.hold(f"conttune: nothing to change, {why}{note}"), kept
         return Decision(parallelism=wish, reason=f"conttune: Small phase, {why}{note}"), kept
 
     def _small(
-        self, observation: Observation, histories: Mapping[str, History], rates: Mapping[str, float], p_max: int
+        self, observation: Observation, histories: Mapping[str, History], rates: Mapping[str, float], known: Memory
     ) -> tuple[dict[str, int], str]:
         """The wish for the operators of which anything is known, those that change explained first."""
         choices: dict[str, Choice] = {}
         for name, metrics in observation.operators.items():
             if name not in rates:
                 continue
-            needed = rates[name] * self.over_provisioning
+            needed = rates[name] * self.over_provisioning / known["full_busy"].get(name, 1.0)
             instances = ratio(needed, metrics.per_instance_rate())
             choice = choose(
                 histories.get(name, History()),
@@ -114,7 +131,7 @@ class ContTune:
                 None if instances is None else min(whole_instances(instances), self.max_parallelism),
                 alpha=self.alpha,
                 acquisition=self.acquisition,
-                p_max=p_max,
+                p_max=known["p_max"],
             )
             if choice is not None:
                 choices[name] = choice

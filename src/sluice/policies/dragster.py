@@ -21,6 +21,7 @@ from sluice.policies.capacity_tracking import Belief, JobModel, track
 from sluice.policies.conttune import learn
 from sluice.policies.numbers import listing, number
 from sluice.policies.online_flow import dataflow, parse_functions, watch
+from sluice.policies.provisioning import full_busy_shares, provisioning
 from sluice.registry import parameter
 
 LARGEST_PRICE = 10.0
@@ -74,7 +75,11 @@ class Dragster:
         slot = int(memory.get("slot", 0)) + 1
         kept: dict[str, Any] = {**memory, "history": write_histories(histories), "windows": windows, "slot": slot}
         flow = dataflow(observation, windows, self.throughput, parse_functions(self.functions))
-        beliefs = self._beliefs(now, histories)
+        if memory.get("parallelism", now) == now:
+            state = provisioning(observation).state
+            kept["full_busy"] = full_busy_shares(observation, state, memory.get("full_busy", {}))
+        kept["parallelism"] = now
+        beliefs = self._beliefs(now, histories, kept.get("full_busy", {}))
         if flow is None or not beliefs:
             return self._wait(now, len(beliefs)), kept
 
@@ -154,7 +159,9 @@ class Dragster:
         wish = within_budget(now, self.budget, lambda name, instances: instances / now[name])
         return Decision(parallelism=wish, reason=f"{why}; {sum(now.values())} slots exceed the budget of {self.budget}")
 
-    def _beliefs(self, now: Mapping[str, int], histories: Mapping[str, History]) -> dict[str, Belief]:
+    def _beliefs(
+        self, now: Mapping[str, int], histories: Mapping[str, History], full_busy: Mapping[str, float]
+    ) -> dict[str, Belief]:
         """Operators of which nothing was measured yet are left out: they keep what they have."""
         candidates = np.arange(1, self.max_parallelism + 1, dtype=float)
         found = {}
@@ -167,5 +174,6 @@ class Dragster:
             except BadMatrixError:
                 continue
             measured = np.isin(candidates, list(history.samples))
-            found[name] = Belief(np.maximum(mean, 0.0), np.sqrt(variance), measured)
+            share = full_busy.get(name, 1.0)
+            found[name] = Belief(share * np.maximum(mean, 0.0), share * np.sqrt(variance), measured)
         return found

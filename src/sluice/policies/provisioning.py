@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
@@ -18,6 +19,9 @@ SAME_LOAD = 0.05
 """Loads closer than this (relative) count as the same."""
 MOST_SHORT = 1.25
 """A source that reads even less of what arrives has just started, and its rates say nothing."""
+WHOLE_WINDOW = 0.75
+LEAST_FULL = 0.5
+"""A window less busy than this at its limit was interrupted by something."""
 LEAST_BUSY = 0.05
 """Below this busy share, input / busy says more about the clock than about the operator."""
 
@@ -67,6 +71,51 @@ def provisioning(observation: Observation) -> Provisioning:
             if (metrics.backpressure or 0.0) > BACKPRESSURE:
                 return Provisioning(State.BEHIND, f"{name}: backpressured {number(metrics.backpressure or 0.0)}")
     return Provisioning(State.KEEPING_UP, f"none of {len(observation.operators)} queues grows")
+
+
+def full_busy_shares(observation: Observation, state: State, before: Mapping[str, float]) -> dict[str, float]:
+    """The busy share each operator shows when it is all it can do; 1 is assumed of those not seen that way yet.
+
+    An engine slows the intake before an instance is busy all the time, so `input / busy` promises more than there is
+    (thesis 8.3). Learned from windows that began with a backlog and fell further behind: whoever was busiest, and
+    not blocked itself, was at its limit throughout.
+    """
+    found = dict(before)
+    if state is not State.BEHIND or not _began_with_lag(observation):
+        return found
+    open_busy = {
+        name: metrics.busy
+        for name, metrics in observation.operators.items()
+        if metrics.busy is not None and (metrics.backpressure or 0.0) <= BACKPRESSURE
+    }
+    if open_busy:
+        limiting = max(open_busy, key=lambda name: open_busy[name])
+        if open_busy[limiting] >= LEAST_FULL:
+            found[limiting] = max(found.get(limiting, 0.0), open_busy[limiting])
+    return found
+
+
+def _began_with_lag(observation: Observation) -> bool:
+    for name in observation.topology.sources:
+        metrics = observation.operators[name]
+        load = source_arrival_rate(metrics)
+        if metrics.lag is None or metrics.lag_rate is None or not load:
+            continue
+        if metrics.lag - metrics.lag_rate * observation.interval_s >= load:
+            return True
+    return False
+
+
+def interrupted(observation: Observation, before: Mapping[str, int] | None) -> bool:
+    """Whether the window shows the change itself: after one, lag grew though nobody was at work most of the time."""
+    if before is None or before == observation.parallelism:
+        return False
+    at_work = [
+        metrics.busy + (metrics.backpressure or 0.0)
+        for metrics in observation.operators.values()
+        if metrics.busy is not None
+    ]
+    return bool(at_work) and max(at_work) < WHOLE_WINDOW
 
 
 def source_loads(observation: Observation) -> dict[str, float] | None:
