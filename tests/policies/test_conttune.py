@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sluice.modelling.history import History
 from sluice.policies import policies
 from sluice.policies.conservative import acquire, choose
-from sluice.policies.conttune import ContTune
+from sluice.policies.conttune import ContTune, recall
 from tests.policies.jobs import job
 from tests.policies.steady import Chain
 
@@ -139,7 +139,30 @@ def test_a_load_that_comes_again_takes_one_reconfiguration_even_upwards_and_afte
     chain.settle(ContTune())
     assert chain.reconfigurations == before + 1
     assert chain.parallelism["map"] == chain.optimum()["map"] > low["map"]
-    assert any("load seen before" in d.reason for d in chain.decisions)
+    assert any("real rates known" in d.reason for d in chain.decisions)
+
+
+def test_a_new_load_needs_no_big_phase_once_rates_are_known_to_grow_with_the_load():
+    chain = Chain({"source": power(1e3, 1.0), "map": power(5.0, 0.85)}, load=20.0, selectivity={"source": 0.5})
+    for chain.load in (80.0, 20.0, 30.0):
+        chain.settle(ContTune())
+    chain.load, before = 60.0, chain.reconfigurations
+    chain.settle(ContTune())
+    assert chain.reconfigurations == before + 1
+    assert chain.parallelism["map"] == chain.optimum()["map"]
+
+
+def test_rates_that_do_not_grow_with_the_load_are_not_guessed():
+    levels = [
+        {"loads": {"s": 10.0}, "rates": {"s": 10.0, "join": 1.0}},
+        {"loads": {"s": 20.0}, "rates": {"s": 20.0, "join": 4.0}},
+    ]
+    assert recall(levels, {"s": 40.0}) == {}
+    assert recall(levels, {"s": 20.5}) == {"s": 20.0, "join": 4.0}
+    agreed = [levels[0], {"loads": {"s": 20.0}, "rates": {"s": 20.0, "join": 2.0}}]
+    assert recall(agreed, {"s": 40.0}) == {"s": 40.0, "join": 4.0}
+    two_sources = [{"loads": {"s": 10.0, "t": 1.0}, "rates": {"s": 10.0}}] * 2
+    assert recall(two_sources, {"s": 40.0, "t": 1.0}) == {}
 
 
 def test_code_that_got_slower_is_noticed_and_its_old_history_forgotten():

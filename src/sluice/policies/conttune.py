@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Literal
 
 from sluice.model import Decision, Observation
@@ -28,6 +29,8 @@ from sluice.policies.provisioning import (
 from sluice.registry import parameter
 
 LEVELS_KEPT = 200
+PROPORTIONAL = 0.1
+"""Rates per load that differ by less than this from level to level are taken to be constant."""
 BURSTY = 0.5
 """A rate below this share of what the same load brought before is a window that has not fired yet."""
 
@@ -40,8 +43,9 @@ class ContTune:
     Under-provisioned at a load whose real rates are not known: Big phase. Else every operator on its own gets the
     smallest parallelism whose expected processing ability covers its real input rate; all are applied at once.
 
-    Real rates are remembered per load level: a load that comes again needs no Big phase (the paper's footnote 3
-    for the tuning time under way; a level seen before is the same case).
+    Real rates are remembered per load level, so a load that comes again needs no Big phase (footnote 3 of the paper
+    says so for the tuning time under way); nor does a new one, once the levels seen agree that rates grow in
+    proportion to the load.
     """
 
     alpha: int = parameter(3, "how far from a measured parallelism the history is trusted; beyond it, linear scaling")
@@ -91,7 +95,7 @@ class ContTune:
                 return Decision.hold(f"conttune: {state.why}, in a window interrupted by the change{note}"), kept
             wish, why = self._small(observation, histories, known, kept) if known else ({}, "")
             if any(wish[name] > now[name] for name in wish):
-                return Decision(parallelism=wish, reason=f"conttune: load seen before, {why}{note}"), kept
+                return Decision(parallelism=wish, reason=f"conttune: real rates known for this load, {why}{note}"), kept
             if known and behind == 1:
                 return Decision.hold(f"conttune: {state.why}, though by history it should not; waits{note}"), kept
             wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
@@ -156,11 +160,35 @@ def learn(observation: Observation, memory: Memory, *, tolerance: float) -> tupl
 
 
 def recall(levels: list[Mapping[str, Any]], loads: dict[str, float] | None) -> dict[str, float]:
-    """Real input rates remembered for this load; empty if it is new."""
+    """Real input rates known for this load: remembered, or in proportion to it once levels agree that they are.
+
+    Empty if the load is new and the levels seen so far are fewer than two, or do not agree.
+    """
+    if loads is None:
+        return {}
     for level in reversed(levels):
         if same_load(level["loads"], loads):
             return dict(level["rates"])
-    return {}
+    alike = [level for level in levels if (factor := _factor(level["loads"], loads)) is not None and factor > 0]
+    if len(alike) < 2:
+        return {}
+    total = sum(loads.values())
+    per_load = [{name: rate / sum(level["loads"].values()) for name, rate in level["rates"].items()} for level in alike]
+    if any(found.keys() != per_load[0].keys() for found in per_load):
+        return {}
+    for name in per_load[0]:
+        seen = [found[name] for found in per_load]
+        if max(seen) - min(seen) > PROPORTIONAL * max(seen):
+            return {}
+    return {name: per_load[-1][name] * total for name in per_load[-1]}
+
+
+def _factor(before: Mapping[str, float], loads: Mapping[str, float]) -> float | None:
+    """By what one load is larger than another; null if their sources do not grow together."""
+    if before.keys() != loads.keys() or not all(rate > 0 for rate in before.values()):
+        return None
+    factors = [loads[name] / before[name] for name in loads]
+    return fmean(factors) if max(factors) - min(factors) <= PROPORTIONAL * max(factors) else None
 
 
 def remember(
