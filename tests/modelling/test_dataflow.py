@@ -64,11 +64,22 @@ def test_a_price_drives_a_capacity_to_the_face_of_its_box():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_random_point_of_the_box_beats_the_best_capacities(seed):
+def test_no_random_point_of_the_box_that_holds_nothing_back_beats_the_best_capacities(seed):
     rng = np.random.default_rng(seed)
     flow = [chain(), diamond()][seed % 2]
-    dual = rng.uniform(0, 0.5, len(flow.names)) * rng.integers(0, 2, len(flow.names))
-    most = rng.uniform(60, 300, len(flow.names))
-    best = float(flow.lagrangian(flow.best_capacities(dual, most), dual))
-    tried = flow.lagrangian(rng.uniform(0, 1, (len(flow.names), 4000)) * most[:, None], dual)
-    assert best >= float(tried.max()) - 0.02 * abs(best)
+    dual = rng.uniform(0, 2, len(flow.names)) * rng.integers(0, 2, len(flow.names))
+    enough = flow.sufficient()
+    most = enough * rng.uniform(1, 3, len(flow.names))
+    best = flow.best_capacities(dual, most)
+    tried = enough[:, None] + rng.uniform(0, 1, (len(flow.names), 2000)) * (most - enough)[:, None]
+    assert float(flow.lagrangian(best, dual)) >= float(flow.lagrangian(tried, dual).max()) - 1e-9
+    assert float(flow.flows(best).out) == pytest.approx(float(flow.flows(np.full(len(enough), np.inf)).out))
+
+
+def test_without_shortage_prices_no_point_at_all_beats_the_best_capacities():
+    flow = diamond()
+    most = flow.sufficient() * 2
+    tried = np.random.default_rng(0).uniform(0, 1, (4, 4000)) * most[:, None]
+    none = np.zeros(4)
+    best = float(flow.lagrangian(flow.best_capacities(none, most), none))
+    assert best >= float(flow.lagrangian(tried, none).max()) - 1e-9

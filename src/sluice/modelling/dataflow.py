@@ -12,7 +12,7 @@ topological order; capacities are arrays of one row per operator, and a second a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from sluice.modelling.throughput import ThroughputFunction
 OUT = ""
 """The far end of a sink's edge."""
 
-SWEEPS = 6
 MOST_FLOW = 1e15
 """Odd selectivities along a long graph multiply up; beyond this they mean nothing."""
 
@@ -111,28 +110,17 @@ class Dataflow:
         return slope
 
     def best_capacities(self, dual: Vector, most: Vector) -> Vector:
-        """`argmax_y L(y, dual)` in the box `0 <= y <= most`; of several, the one that wastes least.
+        """`argmax_y L(y, dual)` in the box `0 <= y <= most`, over capacities that hold nothing back; the least of them.
 
-        Beyond its demand an operator's capacity changes L by `dual_i` alone, so the best is the demand (dual 0) or
-        the face of the box (dual above 0), unless starving an upstream operator pays: coordinate ascent from the
-        demands over those candidates and a few shares of the demand finds which.
+        There the flows do not change, and L grows by `dual_i` per unit of `y_i`: the best is the face of the box for
+        operators with a price and just enough for the others. (With prices above what a record is worth L would also
+        grow by starving an operator, to spare those after it their price: no answer to a shortage.)
         """
-        demands = np.minimum(self.sufficient(), most)
-        best = np.where(dual > 0, most, demands)
-        value = float(self.lagrangian(best, dual))
-        for _ in range(SWEEPS):
-            before = value
-            for i in range(len(self.names)):
-                tries = np.array([demands[i], most[i], *(share * demands[i] for share in (0.75, 0.5, 0.25, 0.0))])
-                points = np.repeat(best[:, None], len(tries), axis=1)
-                points[i] = tries
-                values = self.lagrangian(points, dual)
-                winner = int(np.argmax(values))
-                if values[winner] > value + 1e-9 * (abs(value) + 1.0):
-                    best, value = points[:, winner], float(values[winner])
-            if value <= before:
-                break
-        return best
+        return np.where(dual > 0, most, np.minimum(self.sufficient(), most))
+
+    def scaled(self, share: float) -> Dataflow:
+        """The same job when only this share of the load arrives."""
+        return replace(self, arrivals={name: rate * share for name, rate in self.arrivals.items()})
 
     def sufficient(self) -> Vector:
         """Smallest capacities at which nothing is held back: with a given split, the hungriest edge decides."""

@@ -74,6 +74,11 @@ class JobModel:
         """The load: prices and steps are measured in it."""
         return max([*self.flow.arrivals.values(), 1e-9])
 
+    def carried(self, parallelism: Mapping[str, int]) -> float:
+        """The share of the load's throughput that a configuration is believed to carry."""
+        whole = self.throughput(AMPLE * self.demand + 1.0)
+        return 1.0 if whole <= 0 else min(1.0, self.throughput(self.capacities_at(parallelism)) / whole)
+
     def shortage(self) -> Vector:
         """`l_i` at the present capacities: above 0 where an operator is asked for more than it can."""
         return self.flow.flows(self.capacity).asked - self.capacity

@@ -25,6 +25,7 @@ from sluice.policies.provisioning import (
     real_input_rates,
     same_load,
     source_loads,
+    usual_full_busy,
 )
 from sluice.registry import parameter
 
@@ -124,10 +125,11 @@ class ContTune:
     ) -> tuple[dict[str, int], str]:
         """The wish for the operators of which anything is known, those that change explained first."""
         choices: dict[str, Choice] = {}
+        usual = usual_full_busy(known["full_busy"])
         for name, metrics in observation.operators.items():
             if name not in rates:
                 continue
-            needed = rates[name] * self.over_provisioning / known["full_busy"].get(name, 1.0)
+            needed = rates[name] * self.over_provisioning / known["full_busy"].get(name, usual)
             instances = ratio(needed, metrics.per_instance_rate())
             choice = choose(
                 histories.get(name, History()),

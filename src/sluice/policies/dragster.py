@@ -21,11 +21,11 @@ from sluice.policies.capacity_tracking import Belief, JobModel, track
 from sluice.policies.conttune import learn
 from sluice.policies.numbers import listing, number
 from sluice.policies.online_flow import dataflow, parse_functions, watch
-from sluice.policies.provisioning import full_busy_shares, provisioning
+from sluice.policies.provisioning import full_busy_shares, provisioning, usual_full_busy
 from sluice.registry import parameter
 
 LARGEST_PRICE = 10.0
-"""No capacity is worth more: under a budget that cannot carry the load, prices would grow for ever."""
+"""No shortage is worth more."""
 
 
 @policy("dragster")
@@ -46,7 +46,7 @@ class Dragster:
     delta: float = parameter(2.0, "the regret bound holds with probability 1 - 1/delta; larger explores more")
     budget: int | None = parameter(None, "most slots of the whole job")
     max_parallelism: int = parameter(10, "largest parallelism of an operator, the paper's ten tasks")
-    step: float = parameter(0.5, "gradient: step size, in units of the load")
+    step: float = parameter(0.5, "gradient: step size, as a share of what an operator is asked for")
     throughput: Literal["linear", "minimum", "tanh"] = parameter("linear", "kind of throughput function fitted online")
     functions: str = parameter(
         "", 'throughput functions known beforehand, as JSON: {"a>b": {"kind": "linear", "k": [8]}}'
@@ -84,6 +84,10 @@ class Dragster:
             return self._wait(now, len(beliefs)), kept
 
         job = JobModel.of(flow, beliefs, now)
+        affordable = job.carried(self._afford(dict.fromkeys(job.names, self.max_parallelism), job))
+        if 0 < affordable < 1:
+            # prices of a load that nothing carries grow for ever and mean nothing: plan for what can be carried
+            job = JobModel.of(flow.scaled(affordable), beliefs, now)
         shortage = job.shortage()
         kept["dual"] = self._dual(memory, job, shortage, slot)
         kept |= self._account(memory, job, shortage, observation.interval_s)
@@ -112,11 +116,12 @@ class Dragster:
         return Decision(parallelism=wish, reason=reason, measures=measures), kept
 
     def _dual(self, memory: Memory, job: JobModel, shortage: Vector, slot: int) -> dict[str, float]:
-        """Equation 15 with `gamma = 1 / sqrt(t)`, shortages in units of the load."""
+        """Equation 15 with `gamma = 1 / sqrt(t)`, shortages as shares of what an operator is asked for."""
         before = memory.get("dual", {})
         gamma = 1.0 / np.sqrt(slot)
+        lacking = shortage / np.maximum(job.demand, 1e-9)
         return {
-            name: float(np.clip(before.get(name, 0.0) + gamma * shortage[i] / job.unit, 0.0, LARGEST_PRICE))
+            name: float(np.clip(before.get(name, 0.0) + gamma * lacking[i], 0.0, LARGEST_PRICE))
             for i, name in enumerate(job.names)
         }
 
@@ -128,13 +133,13 @@ class Dragster:
         start = np.array([before.get(name, job.capacity[i]) for i, name in enumerate(job.names)])
         start = np.clip(start, 0.0, job.most)
         slope = job.flow.gradient(start, dual)
-        demand = np.minimum(job.flow.sufficient(), job.most)
-        climbed = np.minimum(
-            start + self.step * job.unit * slope, np.maximum(start, demand) + self.step * job.unit * dual
-        )
-        settled = start + min(self.step, 1.0) * (demand - start)
-        moved: Vector = np.where((slope <= 0) & (start > demand), settled, climbed)
-        return np.clip(moved, 0.0, job.most)
+        stride = self.step * job.demand
+        # beyond the demand and what unserved records are worth, the Lagrangian is flat and capacity only costs
+        ceiling = np.minimum(job.flow.sufficient() + stride * dual, job.most)
+        climbed = np.clip(start + stride * slope, np.minimum(start, ceiling), ceiling)
+        settled = start + min(self.step, 1.0) * (ceiling - start)
+        target: Vector = np.where(start > ceiling, settled, climbed)
+        return target
 
     def _afford(self, wish: dict[str, int], job: JobModel) -> dict[str, int]:
         if self.budget is None:
@@ -164,6 +169,7 @@ class Dragster:
     ) -> dict[str, Belief]:
         """Operators of which nothing was measured yet are left out: they keep what they have."""
         candidates = np.arange(1, self.max_parallelism + 1, dtype=float)
+        usual = usual_full_busy(full_busy)
         found = {}
         for name in now:
             history = histories.get(name)
@@ -174,6 +180,6 @@ class Dragster:
             except BadMatrixError:
                 continue
             measured = np.isin(candidates, list(history.samples))
-            share = full_busy.get(name, 1.0)
+            share = full_busy.get(name, usual)
             found[name] = Belief(share * np.maximum(mean, 0.0), share * np.sqrt(variance), measured)
         return found

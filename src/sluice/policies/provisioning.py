@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from statistics import fmean
 
 from sluice.model import Observation
 from sluice.policies.flows import arriving_rate, consumed_rate, source_arrival_rate
@@ -74,7 +75,7 @@ def provisioning(observation: Observation) -> Provisioning:
 
 
 def full_busy_shares(observation: Observation, state: State, before: Mapping[str, float]) -> dict[str, float]:
-    """The busy share each operator shows when it is all it can do; 1 is assumed of those not seen that way yet.
+    """The busy share each operator shows when it is all it can do; operators never seen that way are left out.
 
     An engine slows the intake before an instance is busy all the time, so `input / busy` promises more than there is
     (thesis 8.3). Learned from windows that began with a backlog and fell further behind: whoever was busiest, and
@@ -93,6 +94,11 @@ def full_busy_shares(observation: Observation, state: State, before: Mapping[str
         if open_busy[limiting] >= LEAST_FULL:
             found[limiting] = max(found.get(limiting, 0.0), open_busy[limiting])
     return found
+
+
+def usual_full_busy(shares: Mapping[str, float]) -> float:
+    """What to expect of an operator not seen at its limit yet: the engine is the same for all."""
+    return fmean(shares.values()) if shares else 1.0
 
 
 def _began_with_lag(observation: Observation) -> bool:
