@@ -96,7 +96,8 @@ class Ds2:
         told.sort(key=lambda name: (-abs(wish[name] - now[name]), name))
         unknown = [name for name in wish if needs[name].instances is None]
         kept = f"; kept, rate or load unknown: {listing(unknown)}" if unknown else ""
-        return listing(self._sentence(name, now[name], wish[name], needs[name]) for name in told) + kept
+        sentences = (self._sentence(name, now[name], wish[name], needs[name]) for name in told)
+        return listing(sentences, of=len(told)) + kept
 
     def _sentence(self, name: str, before: int, after: int, need: Need) -> str:
         return (
@@ -108,28 +109,35 @@ class Ds2:
 def instances_needed(
     observation: Observation, selectivity: EdgeValues, *, catch_up_s: float = 0.0, max_busy: float = 1.0
 ) -> dict[str, Need]:
-    """DS2's traversal: exact real numbers, neither rounded nor multiplied by a factor.
+    """DS2's traversal: exact real numbers, neither rounded nor multiplied by a factor."""
+    targets = target_rates(observation, selectivity, catch_up_s)
+    needs: dict[str, Need] = {}
+    for name, metrics in observation.operators.items():
+        rate = metrics.per_instance_rate()
+        reached = None if rate is None else rate * max_busy
+        needs[name] = Need(targets[name], reached, ratio(targets[name], reached))
+    return needs
+
+
+def target_rates(observation: Observation, selectivity: EdgeValues, catch_up_s: float = 0.0) -> dict[str, float | None]:
+    """What every operator must take in, records/s; null downstream of whatever is unknown.
 
     With `catch_up_s` the lag of every topic is added to its reader's target, and so passed on downstream.
     """
     topology = observation.topology
-    readers = topic_readers(observation)
-    needs: dict[str, Need] = {}
+    hurried = topic_readers(observation) if catch_up_s else {}
+    targets: dict[str, float | None] = {}
     for name in topology.order:
-        metrics = observation.operators[name]
         if topology.is_source(name):
-            target = source_arrival_rate(metrics)
+            target = source_arrival_rate(observation.operators[name])
         else:
             target = known_sum(
-                _product(needs[upstream].target_rate, selectivity[upstream].get(name))
-                for upstream in topology.predecessors[name]
+                _product(targets[upstream], selectivity[upstream].get(name)) for upstream in topology.predecessors[name]
             )
-        if target is not None and catch_up_s and name in readers:
-            target = min(target + (metrics.lag or 0.0) / catch_up_s, LARGEST)
-        rate = metrics.per_instance_rate()
-        reached = None if rate is None else rate * max_busy
-        needs[name] = Need(target, reached, ratio(target, reached))
-    return needs
+        if target is not None and name in hurried:
+            target = min(target + (hurried[name].lag or 0.0) / catch_up_s, LARGEST)
+        targets[name] = target
+    return targets
 
 
 def worth_acting(now: dict[str, int], wish: dict[str, int]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sluice.model import Decision, Observation
 from sluice.policies.base import Memory, policy
-from sluice.policies.ds2 import instances_needed
+from sluice.policies.ds2 import target_rates
 from sluice.policies.flows import selectivities
 from sluice.policies.numbers import listing, number, ratio, whole_instances
 from sluice.registry import parameter
@@ -88,7 +88,8 @@ class Flink:
             wish[name], note = self._wish(name, now[name], load, kept, time_s)
             notes += [note] if note else []
         outside = [name for name in wish if wish[name] != now[name] and not self._inside_band(loads[name])]
-        told = listing(self._sentence(name, now[name], wish[name], loads[name]) for name in outside or loads)
+        shown = outside or list(loads)
+        told = listing((self._sentence(name, now[name], wish[name], loads[name]) for name in shown), of=len(shown))
         if not outside:
             return Decision.hold(f"flink: nobody to change outside the band: {told}{_noted(notes)}"), kept
         return Decision(parallelism=now | wish, reason=f"flink: outside the band: {told}{_noted(notes)}"), kept
@@ -97,19 +98,19 @@ class Flink:
         self, observation: Observation, selectivity: dict[str, dict[str, float]], windows: list[dict[str, Any]]
     ) -> tuple[dict[str, _Load], list[dict[str, Any]]]:
         """Averages over the metric window, and the windows to remember for it."""
-        plain = instances_needed(observation, selectivity)
-        hurried = instances_needed(observation, selectivity, catch_up_s=self.catch_up_s)
+        plain = target_rates(observation, selectivity)
+        hurried = target_rates(observation, selectivity, self.catch_up_s)
         seen = {
             "time_s": observation.time_s,
-            "rates": [plain[name].target_rate for name in observation.operators],
-            "each": [plain[name].per_instance_rate for name in observation.operators],
+            "rates": [plain[name] for name in observation.operators],
+            "each": [metrics.per_instance_rate() for metrics in observation.operators.values()],
         }
         start_s = observation.time_s - self.metric_window_s
         recent = [*(window for window in windows if window["time_s"] > start_s), seen]
         rates, each = (_means(recent, key) for key in ("rates", "each"))
         loads = {}
         for (name, metrics), rate, one in zip(observation.operators.items(), rates, each, strict=True):
-            total, base = hurried[name].target_rate, plain[name].target_rate
+            total, base = hurried[name], plain[name]
             if not math.isnan(rate) and one > 0 and total is not None and base is not None:
                 loads[name] = _Load(rate, total - base, one * metrics.parallelism)
         return loads, recent

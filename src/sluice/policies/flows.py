@@ -53,16 +53,15 @@ def edge_rates(observation: Observation) -> EdgeValues:
     that all fan out, each gets a part in proportion to its output.
     """
     topology = observation.topology
-    found: EdgeValues = {name: _certain_rates(name, observation, topology) for name in topology.order}
-    derived = [
-        (name, successor, rate)
-        for name in topology.order
-        for successor in topology.successors[name]
-        if successor not in found[name]
-        and (rate := _rate_by_arrival(name, successor, observation, topology, found)) is not None
-    ]
-    for name, successor, rate in derived:
-        found[name][successor] = rate
+    certain: EdgeValues = {name: _certain_rates(name, observation, topology) for name in topology.order}
+    found = {name: dict(rates) for name, rates in certain.items()}
+    for successor in topology.order:
+        feeding = topology.predecessors[successor]
+        uncertain = [name for name in feeding if successor not in certain[name]]
+        if uncertain and (arriving := arriving_rate(observation.operators[successor])) is not None:
+            rest = max(0.0, arriving - sum(certain[name].get(successor, 0.0) for name in feeding))
+            for name, rate in _divided(rest, uncertain, observation).items():
+                found[name][successor] = rate
     return found
 
 
@@ -76,20 +75,14 @@ def _certain_rates(name: str, observation: Observation, topology: Topology) -> d
     return reported
 
 
-def _rate_by_arrival(
-    name: str, successor: str, observation: Observation, topology: Topology, certain: EdgeValues
-) -> float | None:
-    arriving = arriving_rate(observation.operators[successor])
-    if arriving is None:
-        return None
-    predecessors = topology.predecessors[successor]
-    uncertain = [other for other in predecessors if successor not in certain[other]]
-    rest = max(0.0, arriving - sum(certain[other].get(successor, 0.0) for other in predecessors))
-    if len(uncertain) == 1:
-        return rest
-    outputs = [emitted_rate(observation.operators[other]) for other in uncertain]
-    part = ratio(emitted_rate(observation.operators[name]), known_sum(outputs))
-    return None if part is None else rest * part
+def _divided(rate: float, names: list[str], observation: Observation) -> dict[str, float]:
+    """A rate among those it comes from, in proportion to what each emits; nothing where that is unknown."""
+    if len(names) == 1:
+        return {names[0]: rate}
+    outputs = {name: emitted_rate(observation.operators[name]) for name in names}
+    total = known_sum(outputs.values())
+    shares = {name: ratio(output, total) for name, output in outputs.items()}
+    return {name: rate * share for name, share in shares.items() if share is not None}
 
 
 def selectivities(observation: Observation) -> EdgeValues:

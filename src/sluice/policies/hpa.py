@@ -146,7 +146,8 @@ def _explain(now: dict[str, int], wishes: dict[str, Wish], wanted: dict[str, int
     told = sorted(told or wanted, key=lambda name: (-abs(wanted[name] - now[name]), name))
     unknown = [name for name in now if name not in wishes]
     kept = f"; kept, metrics unknown: {listing(unknown)}" if unknown else ""
-    return prefix + listing(_sentence(name, now, wishes[name], wanted[name], behaviour) for name in told) + kept
+    sentences = (_sentence(name, now, wishes[name], wanted[name], behaviour) for name in told)
+    return prefix + listing(sentences, of=len(told)) + kept
 
 
 def _sentence(name: str, now: dict[str, int], wish: Wish, wanted: int, behaviour: Behaviour) -> str:

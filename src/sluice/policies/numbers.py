@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import islice
 
 LARGEST = 1e15
 """Rates and ratios are cut off here, so that odd input gives a large wish and never an infinite one."""
@@ -15,7 +16,8 @@ def ratio(part: float | None, whole: float | None) -> float | None:
     """`part / whole`; null if either is unknown or there is nothing to divide by."""
     if part is None or whole is None or whole <= 0:
         return None
-    return min(part / whole, LARGEST)
+    found = part / whole
+    return found if found < LARGEST else LARGEST
 
 
 def whole_instances(wanted: float) -> int:
@@ -45,8 +47,13 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def listing(sentences: Iterable[str], limit: int = 4) -> str:
-    """The first few and how many more there are: a reason stays one sentence on a job of 500 operators."""
-    found = list(sentences)
-    rest = len(found) - limit
-    return "; ".join(found[:limit]) + (f"; and {rest} more" if rest > 0 else "")
+def listing(sentences: Iterable[str], limit: int = 4, *, of: int | None = None) -> str:
+    """The first few and how many more there are: a reason stays one sentence on a job of 500 operators.
+
+    Told how many there are (`of`), it never asks for those it does not show.
+    """
+    if of is None:
+        sentences = list(sentences)
+        of = len(sentences)
+    shown = "; ".join(islice(sentences, limit))
+    return shown + (f"; and {of - limit} more" if of > limit else "")
