@@ -76,14 +76,14 @@ class QEScalor:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 < self.target_utilisation <= 1:
             raise ValueError(f"target_utilisation must be in (0, 1], got {self.target_utilisation}")
-        _ = self.sizes, load_profile(self.performance), self._epochs
+        _ = self.sizes, load_profile(self.performance), self.epochs
 
     @property
     def sizes(self) -> tuple[InstanceSize, ...]:
         return price_table(self.prices)
 
     @property
-    def _epochs(self) -> EpochLoad:
+    def epochs(self) -> EpochLoad:
         season = round(self.season_s / self.epoch_s)
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
 
@@ -161,7 +161,7 @@ class QEScalor:
             before = None if saved is None else EpochState.model_validate(saved)
             rate = source_arrival_rate(observation.operators[name])
             if rate is not None:
-                states[name] = self._epochs.seen(before, observation.time_s, min(rate, LARGEST))
+                states[name] = self.epochs.seen(before, observation.time_s, min(rate, LARGEST))
                 is_new |= before is None or states[name].index != before.index
             elif before is not None:
                 states[name] = before
@@ -174,9 +174,9 @@ class QEScalor:
 
     def _ahead(self, state: EpochState, now: float) -> list[float]:
         """Load of a source in every epoch, the first at least that of now."""
-        if not self._epochs.trusts(state, self.max_error):
+        if not self.epochs.trusts(state, self.max_error):
             return [now + self.band * state.learned.naive_deviation] * self.horizon
-        first, *later = self._epochs.expected(state, self.horizon).high
+        first, *later = self.epochs.expected(state, self.horizon).high
         return [max(first, now), *later]
 
     def _flow(self, observation: Observation, selectivity: EdgeValues, ahead: Mapping[str, list[float]]) -> Loads:
@@ -248,7 +248,7 @@ class QEScalor:
     ) -> str:
         errors = [state.learned.error for state in epochs.values()]
         worst = max((error for error in errors if error is not None), default=None)
-        trusted = all(self._epochs.trusts(state, self.max_error) for state in epochs.values())
+        trusted = all(self.epochs.trusts(state, self.max_error) for state in epochs.values())
         source = "no forecast yet, reacts" if worst is None else f"forecast off by {worst:.0%}"
         if worst is not None and not trusted:
             source += f", above {self.max_error:.0%}: reacts"
