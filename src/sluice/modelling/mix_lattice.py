@@ -46,8 +46,9 @@ class MixLattice:
             max_mixes,
         )
         still_running = _parts(running[order], max_instances, max_mixes)
-        counts = np.unique(np.concatenate([tight, still_running]), axis=0)
-        return MixLattice(counts=counts[:, np.argsort(order)], without=_links(counts)[:, np.argsort(order)])
+        counts, without = _linked(np.concatenate([tight, still_running]))
+        back = np.argsort(order)
+        return MixLattice(counts=counts[:, back], without=without[:, back])
 
 
 def cheapest_path(
@@ -111,17 +112,19 @@ def _parts(running: NDArray[np.int64], max_instances: int | None, max_mixes: int
     return parts if max_instances is None else parts[parts.sum(axis=1) <= max_instances]
 
 
-def _links(counts: NDArray[np.int64]) -> NDArray[np.int32]:
-    radix = counts.max(axis=0) + 1
+def _linked(mixes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Each mix once, in the order of a number whose digits are its counts, so that a mix follows its parts."""
+    radix = mixes.max(axis=0) + 1
     if np.prod(radix.astype(float)) >= 2.0**62:
         raise TooManyMixesError(f"too many mixes to number them: up to {(radix - 1).tolist()} instances per size")
     weight = np.concatenate([np.cumprod(radix[:0:-1])[::-1], [1]]).astype(np.int64)
-    keys = counts @ weight
-    links = np.full(counts.shape, -1, dtype=np.int32)
+    keys, first = np.unique(mixes @ weight, return_index=True)
+    counts = mixes[first]
+    without = np.full(counts.shape, -1, dtype=np.int32)
     for size in range(counts.shape[1]):
         has = counts[:, size] > 0
-        links[has, size] = np.searchsorted(keys, keys[has] - weight[size])
-    return links
+        without[has, size] = np.searchsorted(keys, keys[has] - weight[size])
+    return counts, without
 
 
 @njit(cache=True)

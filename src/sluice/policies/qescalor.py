@@ -13,7 +13,7 @@ from sluice.model import InstanceSize, Observation, OperatorMetrics
 from sluice.model.decision import Decision, InstanceMix
 from sluice.modelling.epochs import EpochLoad, EpochState
 from sluice.modelling.forecast import Forecaster
-from sluice.modelling.prices import price_table
+from sluice.modelling.prices import ONE_SIZE, price_table
 from sluice.modelling.qcesa import (
     HorizonPlan,
     ScalingCosts,
@@ -119,18 +119,21 @@ class QEScalor:
         short = [
             name for name in known if (arriving[name] or [0.0])[0] > _capacity(running[name], options[name]) * SLACK
         ]
+        error = _worst_error(epochs)
+        measures = {} if error is None else {"forecast_error": error}
         waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
         if not is_new and (waits or not short):
-            return Decision.hold(f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"), kept
+            why = f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"
+            return Decision.hold(why, measures), kept
 
         plans = {name: self._plan(load, options[name], running[name]) for name, load in known.items()}
         mixes = running | {name: plan.mixes[0] for name, plan in plans.items()}
         why = self._reason(epochs, is_new, short, running, mixes, known)
         if mixes == running:
-            return Decision.hold(f"{why}; all mixes stay"), kept
+            return Decision.hold(f"{why}; all mixes stay", measures), kept
         wish = {name: sum(mix.values()) for name, mix in mixes.items()}
-        sizes = mixes if len(self.sizes) > 1 else {}
-        return Decision(parallelism=wish, sizes=sizes, reason=why), kept | {
+        sizes = {} if self.sizes == ONE_SIZE else mixes
+        return Decision(parallelism=wish, sizes=sizes, reason=why, measures=measures), kept | {
             "mixes": mixes,
             "acted_s": observation.time_s,
         }
@@ -246,8 +249,7 @@ class QEScalor:
         after: Mapping[str, InstanceMix],
         loads: Mapping[str, Sequence[float]],
     ) -> str:
-        errors = [state.learned.error for state in epochs.values()]
-        worst = max((error for error in errors if error is not None), default=None)
+        worst = _worst_error(epochs)
         trusted = all(self.epochs.trusts(state, self.max_error) for state in epochs.values())
         source = "no forecast yet, reacts" if worst is None else f"forecast off by {worst:.0%}"
         if worst is not None and not trusted:
@@ -276,6 +278,11 @@ def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:
 
 def _index(epochs: Mapping[str, EpochState]) -> int:
     return max(state.index for state in epochs.values())
+
+
+def _worst_error(epochs: Mapping[str, EpochState]) -> float | None:
+    errors = [error for state in epochs.values() if (error := state.learned.error) is not None]
+    return max(errors, default=None)
 
 
 def _words(mix: InstanceMix) -> str:
