@@ -1,0 +1,80 @@
+"""Sampling a real operator: what one and two cores make of it, and what the model says about that."""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+import pytest
+
+from sluice.engines.spark.pipeline import Pipeline
+from sluice.engines.spark.sampling import SparkSampling
+from sluice.engines.spark.session import java_home_problem
+from sluice.errors import BadInputError, SluiceError
+from sluice.model import InstanceSize
+from sluice.modelling.performance import PerformanceModel
+from sluice.modelling.sampling import Convergence, FixedStepSampling
+
+CORES = len(os.sched_getaffinity(0))
+RECORDS = pa.table({"key": list(range(2_000)), "text": [f"text {number}" for number in range(2_000)]})
+
+
+def size(cores, memory_mb=640.0):
+    return InstanceSize(name=f"{cores} cores", cpu_cores=cores, memory_mb=memory_mb)
+
+
+def hashing():
+    pipeline = Pipeline("hashing")
+    events = pipeline.source("events", "key BIGINT, text STRING")
+
+    def digest(events):
+        from pyspark.sql import functions as sql
+
+        column = sql.col("text")
+        for _ in range(25):
+            column = sql.sha2(column, 512)
+        return events.select("key", column.alias("digest"))
+
+    pipeline.operator("digest", digest, events)
+    return pipeline.operators["digest"]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(CORES < 2, reason="needs two cores to compare")
+@pytest.mark.skipif(java_home_problem() is not None, reason="needs Java")
+def test_two_cores_are_measured_faster_than_one_and_the_model_says_so():
+    pytest.importorskip("sklearn")
+    target = SparkSampling(hashing(), {"events": RECORDS}, files_per_batch=4)
+    convergence = Convergence(windows=4, tolerance=0.1, max_windows=25)
+    samples = FixedStepSampling(step=1).sample(target, [size(1), size(2)], convergence)
+    one, two = samples
+    assert two.rate > one.rate > 0
+    model = PerformanceModel(samples)
+    assert model.rate(size(2)) > model.rate(size(1))
+
+
+def test_only_whole_cores_that_exist_can_be_pinned():
+    target = SparkSampling(hashing(), {"events": RECORDS})
+    for impossible in (size(0.5), size(CORES + 1)):
+        with pytest.raises(BadInputError, match="whole cores"):
+            next(target.rates(impossible))
+    with pytest.raises(BadInputError, match="512 MB"):
+        next(target.rates(size(1, memory_mb=100)))
+
+
+def test_every_input_needs_records():
+    with pytest.raises(BadInputError, match="'events'"):
+        SparkSampling(hashing(), {})
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.skipif(java_home_problem() is not None, reason="needs Java")
+def test_an_operator_that_fails_is_told_in_one_line():
+    pipeline = Pipeline("broken")
+    events = pipeline.source("events", "key BIGINT, text STRING")
+    pipeline.operator("broken", lambda events: events.select("nothing"), events)
+    target = SparkSampling(pipeline.operators["broken"], {"events": RECORDS})
+    with pytest.raises(SluiceError, match=r"sampling instance ended.*nothing"):
+        next(target.rates(size(1)))
