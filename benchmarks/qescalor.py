@@ -1,0 +1,150 @@
+"""What planning with instance sizes costs and saves.
+
+QCESA's time by epochs and by sizes; DSA against FSSA on operators it was not tuned on; a day's cost against every
+fixed size. With --spark also the rate of a real operator on one and two cores.
+
+python benchmarks/qescalor.py [--short] [--spark] [--out DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from sluice.experiments.sizing.day import DailyLoad, DaySettings, compare_planners
+from sluice.experiments.sizing.figures import draw_costs, draw_service
+from sluice.experiments.sizing.operators import OPERATORS, SizedOperator
+from sluice.experiments.sizing.samplers import compare_samplers
+from sluice.model import InstanceSize
+from sluice.modelling.performance import PerformanceModel
+from sluice.modelling.prices import EXAMPLE
+from sluice.modelling.qcesa import HorizonPlan, ScalingCosts, SizeOption, plan_horizon, plan_one_size
+from sluice.modelling.resources import ResourceCurve
+from sluice.modelling.sampling import Convergence, FixedStepSampling
+
+COSTS = ScalingCosts(startup=0.002, shutdown=0.0005)
+PEAK_RATE = 16_000.0
+
+
+def options(sizes: int = 6) -> list[SizeOption]:
+    """The example's sizes with a concave rate, so that none dominates another; prices for 15 minutes."""
+    return [
+        SizeOption(name=size.name, performance=1000 * size.cpu_cores**0.9, price=size.price_per_hour / 4)
+        for size in EXAMPLE[:sizes]
+    ]
+
+
+def loads(epochs: int) -> list[float]:
+    return (PEAK_RATE * (0.6 + 0.4 * np.sin(2 * np.pi * np.arange(epochs) / 96))).tolist()
+
+
+def timed(epochs: int, sizes: int, repeats: int) -> tuple[float, HorizonPlan]:
+    best = float("inf")
+    for _ in range(repeats):
+        start = time.process_time()
+        plan = plan_horizon(loads(epochs), options(sizes), COSTS)
+        best = min(best, time.process_time() - start)
+    return best, plan
+
+
+def planning(repeats: int) -> None:
+    plan_horizon(loads(2), options(), COSTS)  # compiles
+    day_s, plan = timed(96, 6, repeats)
+    print(f"QCESA, 96 epochs x 6 sizes: {day_s:.3f} s of CPU, {plan.candidates:,} mixes; target: below 1 s")
+    for epochs in (24, 48, 192, 384):
+        seconds, _ = timed(epochs, 6, repeats)
+        print(f"  {epochs:4d} epochs take {seconds / day_s:5.2f} times as long; linear would be {epochs / 96:.2f}")
+    for sizes in (2, 4):
+        seconds, few = timed(96, sizes, repeats)
+        print(f"  {sizes} sizes take {seconds / day_s:5.2f} times as long, {few.candidates:,} mixes")
+    fixed = {option.name: plan_one_size(loads(96), option, COSTS).cost / plan.cost for option in options()}
+    print("  one size alone costs, relative to QCESA: " + ", ".join(f"{k} {v:.3f}" for k, v in fixed.items()))
+
+
+def unseen_operators(count: int) -> None:
+    chance = np.random.default_rng(5)
+    errors, samples = [], []
+    for number in range(count):
+        memory = number % 2
+        curve = ResourceCurve(
+            rate_per_core=1000,
+            threads=chance.uniform(1.5, 3.5),
+            contention=chance.uniform(0, 0.2),
+            coherence=chance.uniform(0, 0.03),
+            overhead_mb=memory * chance.uniform(100, 400),
+            working_set_mb=memory * chance.uniform(1000, 4000),
+            miss_penalty=memory * chance.uniform(0.5, 3),
+        )
+        scores = compare_samplers(SizedOperator(f"random{number}", "random", curve), repeats=1)
+        errors.append(scores["DSA"].rmse / min(s.rmse for name, s in scores.items() if name != "DSA"))
+        samples.append(scores["DSA"].samples / scores["FSSA2"].samples)
+    within, fewer = np.array(errors) <= 1.2, np.array(samples) <= 1.0
+    print(f"DSA on {count} random operators, one run each: RMSE {np.median(errors):.2f} of the best FSSA's (median),")
+    print(f"  at most 1.2 for {within.mean():.0%}; samples {np.median(samples):.2f} of FSSA2's (median),")
+    print(f"  no more for {fewer.mean():.0%}; both for {(within & fewer).mean():.0%}")
+
+
+def day(interval_s: float, days: int, out: Path | None) -> None:
+    operator = next(operator for operator in OPERATORS if operator.name == "CMO1")
+    for seed in range(days):
+        runs = compare_planners(operator, DaySettings(interval_s=interval_s, load=DailyLoad(seed=seed)))
+        if out and seed == 0:
+            draw_costs(runs, out / "qescalor-figure2.html")
+            draw_service(runs, out / "qescalor-figure3.html")
+        ours = runs.pop("QCESA")
+        ratios = ", ".join(f"{name} {run.total_cost / ours.total_cost:.2f}" for name, run in runs.items())
+        print(f"day {seed}, forecast off by {ours.forecast_error:.1%}: cost relative to QCESA: {ratios}")
+        longest = max(run.summary.max_latency_s for run in runs.values())
+        print(f"  longest wait: QCESA {ours.summary.max_latency_s:.1f} s, fixed sizes up to {longest:.1f} s")
+
+
+def spark_cores() -> None:
+    import pyarrow as pa
+
+    from sluice.engines.spark.pipeline import Pipeline
+    from sluice.engines.spark.sampling import SparkSampling
+
+    pipeline = Pipeline("hashing")
+    events = pipeline.source("events", "key BIGINT, text STRING")
+
+    def digest(events):  # type: ignore[no-untyped-def]
+        from pyspark.sql import functions as sql
+
+        column = sql.col("text")
+        for _ in range(25):
+            column = sql.sha2(column, 512)
+        return events.select("key", column.alias("digest"))
+
+    pipeline.operator("digest", digest, events)
+    count = 3_000
+    records = pa.table({"key": list(range(count)), "text": [f"text {number}" for number in range(count)]})
+    sizes = [InstanceSize(name=f"{cores} cores", cpu_cores=cores, memory_mb=800) for cores in (1, 2)]
+    target = SparkSampling(pipeline.operators["digest"], {"events": records})
+    samples = FixedStepSampling(step=1).sample(target, sizes, Convergence(windows=4, tolerance=0.05, max_windows=40))
+    model = PerformanceModel(samples)
+    for sample in samples:
+        settled = "settled" if sample.converged else "not settled"
+        print(
+            f"Spark, {sample.size.name}: {sample.rate:,.0f} records/s after {sample.windows} batches ({settled}), "
+            f"{sample.rate / samples[0].rate:.2f} times one core; the model says {model.rate(sample.size):,.0f}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="fewer repeats, operators and days")
+    parser.add_argument("--spark", action="store_true", help="also sample a real operator on Spark")
+    parser.add_argument("--out", type=Path, help="folder for figures 2 and 3")
+    given = parser.parse_args()
+    planning(repeats=1 if given.short else 5)
+    unseen_operators(count=4 if given.short else 30)
+    day(interval_s=300.0 if given.short else 60.0, days=1 if given.short else 3, out=given.out)
+    if given.spark:
+        spark_cores()
+
+
+if __name__ == "__main__":
+    main()
