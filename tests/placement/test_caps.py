@@ -93,6 +93,24 @@ def test_too_few_slots_are_said_not_guessed() -> None:
     assert placed.reason == "10 tasks need slots, the cluster has 8"
 
 
+@settings(max_examples=40, deadline=None)
+@given(small_requests(most_tasks=8))
+def test_the_chosen_plan_has_the_lowest_sum_of_costs(request: PlacementRequest) -> None:
+    placed = Caps().place(request)
+    lowest = min(sum(costs(request, plan)) for plan in all_plans(request))
+    assert sum(vector(placed)) == pytest.approx(lowest, abs=1e-6)
+    assert placed.gap == 0
+
+
+def test_looking_only_for_cheaper_plans_finds_the_cheapest() -> None:
+    problem = build(chain(4, 6, 5, 3, workers=4, slots=5))
+    whole, cheaper = Front(problem.arrays), Front(problem.arrays)
+    assert enumerate_front(whole, np.full(3, np.inf), 10**8)
+    assert enumerate_front(cheaper, np.full(3, np.inf), 10**8, cheapest=3.0)
+    assert min(found.sum() for found in cheaper.costs) == pytest.approx(min(found.sum() for found in whole.costs))
+    assert cheaper.explored < whole.explored
+
+
 def test_a_timeout_returns_the_best_plan_so_far_and_its_gap() -> None:
     placed = Caps(timeout_s=1e-9).place(chain(100, 200, 150, workers=16, slots=32))
     assert placed.placement is not None

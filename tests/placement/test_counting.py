@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 
@@ -10,18 +9,17 @@ from sluice.errors import BadInputError
 from sluice.model import Placement
 from sluice.placement import PlacementRequest
 from sluice.placement.counting import count_plans
-from sluice.placement.enumeration import search
+from sluice.placement.front import NO_LIMITS, list_plans
 from sluice.placement.problem import build
 from tests.placement.brute import all_plans, chain, mixed_cluster, small_requests
 
 
 def enumerated(request: PlacementRequest, room: int = 20_000) -> int:
     arrays = build(request).arrays
-    plans = np.zeros((room, *arrays.pinned.shape), np.int64)
-    found, _, finished = search(arrays, np.full(3, np.inf), 10**9, np.zeros((room, 3)), plans, 0, True)
+    plans, finished = list_plans(arrays, NO_LIMITS, most=room, budget=10**9)
     assert finished
-    assert len({plan.tobytes() for plan in plans[:found]}) == found
-    return int(found)
+    assert len({plan.tobytes() for plan in plans}) == len(plans)
+    return len(plans)
 
 
 def test_the_query_of_section_3_2_has_exactly_80_plans() -> None:

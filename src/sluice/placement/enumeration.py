@@ -61,12 +61,23 @@ def _room(arrays: Any, counts: Any, layer: int, free: Any, reserved: Any, last_a
 
 
 @compiled
-def search(arrays: Any, limits: Any, budget: int, front: Any, plans: Any, size: int, keep_all: bool) -> Any:
+def search(
+    arrays: Any,
+    limits: Any,
+    unavoidable: Any,
+    cheapest: float,
+    budget: int,
+    front: Any,
+    plans: Any,
+    size: int,
+    keep_all: bool,
+) -> Any:
     """Visit every plan within the limits, most even first; keep those no other plan beats.
 
-    `front` and `plans` hold the costs and counts kept, the first `size` rows given. With `keep_all` every plan is kept
-    until the arrays are full. Returns (size, nodes visited, finished): not finished if the budget of nodes or the
-    room for plans ran out.
+    `front` and `plans` hold the costs and counts kept, the first `size` rows given. With `keep_all` every plan is
+    kept until the arrays are full. With a finite `cheapest` only plans with a lower sum of costs are looked for, each
+    that is found lowering it; no plan costs less than `unavoidable`. Returns (size, nodes visited, finished): not
+    finished if the budget of nodes or the room for plans ran out.
     """
     layers, workers = arrays.pinned.shape
     ceiling = limits + arrays.offset + ROUNDING
@@ -135,7 +146,11 @@ def search(arrays: Any, limits: Any, budget: int, front: Any, plans: Any, size: 
         reached[CPU] = max(highest[depth, CPU], cpu - arrays.offset[CPU])
         reached[IO] = max(highest[depth, IO], io - arrays.offset[IO])
         reached[NET] = max(highest[depth, NET], net - arrays.offset[NET])
-        if net > ceiling[NET] or (not keep_all and _beaten(front, size, reached[CPU], reached[IO], reached[NET])):
+        total = 0.0
+        for d in range(3):
+            total += max(reached[d], unavoidable[d])
+        hopeless = net > ceiling[NET] or total >= cheapest - ROUNDING
+        if hopeless or (not keep_all and _beaten(front, size, reached[CPU], reached[IO], reached[NET])):
             entering = False
         elif depth + 1 < layers * workers:
             depth += 1
@@ -148,6 +163,7 @@ def search(arrays: Any, limits: Any, budget: int, front: Any, plans: Any, size: 
             front[size] = reached
             plans[size] = counts
             size += 1
+            cheapest = min(cheapest, total) if np.isfinite(cheapest) else cheapest
             entering = False
     return size, nodes, True
 

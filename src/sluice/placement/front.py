@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from sluice.placement.bounds import lower_bounds
 from sluice.placement.columns import ROUNDING, plan_costs
 from sluice.placement.descent import settle, spread_out
 from sluice.placement.enumeration import search
@@ -28,7 +29,6 @@ class Front:
     costs: list[Floats] = field(default_factory=list)
     plans: list[Counts] = field(default_factory=list)
     explored: int = 0
-    complete: bool = False
 
     def add(self, counts: Counts) -> Floats:
         """Keep the plan unless one like it is here; plans it beats go."""
@@ -50,18 +50,29 @@ class Front:
         return [at for at, costs in enumerate(self.costs) if (costs <= limits + ROUNDING).all()]
 
 
-def enumerate_front(front: Front, limits: Floats, budget: int) -> bool:
-    """Add every unbeaten plan within the limits; true if the budget of search nodes sufficed to see them all."""
+def enumerate_front(front: Front, limits: Floats, budget: int, cheapest: float = np.inf) -> bool:
+    """Add every unbeaten plan within the limits; true if the budget of search nodes sufficed to see them all.
+
+    With `cheapest` only plans whose costs sum up to less are looked for, which goes much faster.
+    """
     arrays = front.arrays
     costs = np.zeros((MOST_PLANS, 3))
     plans = np.zeros((MOST_PLANS, *arrays.pinned.shape), np.int64)
     given = min(len(front.costs), MOST_PLANS)
     if given:
         costs[:given], plans[:given] = front.costs[:given], front.plans[:given]
-    size, nodes, finished = search(arrays, limits, budget, costs, plans, given, False)
+    bounds = lower_bounds(arrays)
+    size, nodes, finished = search(arrays, limits, bounds, cheapest, budget, costs, plans, given, False)
     front.costs, front.plans = [*costs[:size].copy()], [*plans[:size].copy()]
     front.explored += int(nodes)
     return bool(finished)
+
+
+def list_plans(arrays: Arrays, limits: Floats, *, most: int, budget: int) -> tuple[list[Counts], bool]:
+    """All plans within the limits, and whether that is all of them."""
+    plans = np.zeros((most, *arrays.pinned.shape), np.int64)
+    found, _, finished = search(arrays, limits, np.zeros(3), np.inf, budget, np.zeros((most, 3)), plans, 0, True)
+    return [*plans[:found]], bool(finished)
 
 
 def thresholds(tightest: Floats, steps: int) -> Floats:

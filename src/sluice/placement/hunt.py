@@ -16,8 +16,8 @@ from sluice.placement.columns import plan_costs
 from sluice.placement.front import Approach, Front, enumerate_front
 from sluice.placement.problem import Counts, Floats, Problem, build
 
-SMALL_TASKS = 40
-FIRST_NODES, PROOF_NODES = 20_000, 150_000
+SMALL_TASKS, MEDIUM_TASKS = 40, 100
+FIRST_NODES, PROOF_NODES = 20_000, 100_000
 QUICK_STEPS, PATIENT_STEPS = 60, 400
 
 
@@ -57,15 +57,27 @@ def hunt(problem: Problem, given: Floats, *, first: bool, effort: float, is_over
         _approach(problem, quick, given)
     if not front.within(given):
         return _first(front, quick, given, int(PROOF_NODES * effort))
-    limits = _limits(problem, front, given)
     if not proven and not is_over():
-        proven = enumerate_front(front, limits, int(PROOF_NODES * effort))
-    if not proven and not is_over():
+        proven = _prove(problem, front, given, int(PROOF_NODES * effort))
+    if not proven and problem.request.tasks > MEDIUM_TASKS:
         patient = Approach(front, int(PATIENT_STEPS * effort) + 1, is_over, bounds)
-        fullest = min(problem.utilisation(front.costs[at]) for at in front.within(limits))
-        patient.trade_down(np.minimum(limits, problem.limits_at(fullest + 0.005)))
-    costs, counts = choose(problem, front, limits)
+        patient.trade_down(_as_roomy(problem, front, given))
+    at = choose(problem, front, given)
+    costs, counts = front.costs[at], front.plans[at]
+    limits = tuned_limits(front, given, costs)
     return Found(counts, costs, limits, front.explored, 0.0 if proven else _gap(costs, bounds))
+
+
+def _prove(problem: Problem, front: Front, given: Floats, budget: int) -> bool:
+    """Look for anything with as much room and a lower sum of costs than the best so far, until there is nothing."""
+    roomy = _as_roomy(problem, front, given)
+    return enumerate_front(front, roomy, budget, min(float(front.costs[at].sum()) for at in front.within(roomy)))
+
+
+def _as_roomy(problem: Problem, front: Front, given: Floats) -> Floats:
+    """The given limits, and where capacities are known no fuller than the best plan so far, to the percent."""
+    fullest = min(problem.utilisation(front.costs[at]) for at in front.within(given))
+    return np.minimum(given, problem.limits_at(fullest + 0.005))
 
 
 def _approach(problem: Problem, quick: Approach, given: Floats) -> None:
@@ -86,12 +98,6 @@ def _make_room(problem: Problem, quick: Approach, given: Floats) -> None:
         wish = np.minimum(problem.limits_at((low + high) / 2), given)
         if quick.attempt(quick.nearest(wish), wish) is None:
             low = (low + high) / 2
-
-
-def _limits(problem: Problem, front: Front, given: Floats) -> Floats:
-    """Tuned where nothing was given; a given threshold is kept as it is."""
-    tuned = tuned_limits(problem, [front.costs[at] for at in front.within(given)])
-    return np.where(np.isfinite(given), given, tuned)
 
 
 def _first(front: Front, quick: Approach, given: Floats, budget: int) -> Found:

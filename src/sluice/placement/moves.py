@@ -8,7 +8,7 @@ from scipy.optimize import linear_sum_assignment
 from sluice.placement.answers import moved_tasks
 from sluice.placement.columns import plan_costs
 from sluice.placement.descent import settle
-from sluice.placement.enumeration import search
+from sluice.placement.front import list_plans
 from sluice.placement.problem import Counts, Floats, Problem
 
 MOST_EQUAL_PLANS = 400
@@ -33,19 +33,13 @@ def fewest_moves(problem: Problem, before: Counts, counts: Counts, costs: Floats
     Exact where the plans as cheap as this one can be listed; beyond that the list found in time, and the nearest
     plan that a local search from the present placement leads to.
     """
-    candidates = [counts, *_as_cheap(problem, costs)]
+    equal, _ = list_plans(problem.arrays, costs, most=MOST_EQUAL_PLANS, budget=NODES)
+    candidates = [counts, *equal]
     near = _nearest(problem, before, costs)
     if near is not None:
         candidates.append(near)
     named = [name_workers(problem, before, candidate) for candidate in candidates]
     return min(named, key=lambda plan: (moved_tasks(before, plan), plan.tolist()))
-
-
-def _as_cheap(problem: Problem, costs: Floats) -> list[Counts]:
-    shape = problem.arrays.pinned.shape
-    plans = np.zeros((MOST_EQUAL_PLANS, *shape), np.int64)
-    found, _, _ = search(problem.arrays, costs, NODES, np.zeros((MOST_EQUAL_PLANS, 3)), plans, 0, True)
-    return [*plans[:found]]
 
 
 def _nearest(problem: Problem, before: Counts, costs: Floats) -> Counts | None:

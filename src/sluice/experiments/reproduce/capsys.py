@@ -29,7 +29,7 @@ from sluice.experiments.reproduce.capsys_scaling import Step, accuracy, converge
 from sluice.experiments.reproduce.capsys_tenants import Tenants
 from sluice.model import Placement
 from sluice.placement import Placer, placers
-from sluice.placement.enumeration import search
+from sluice.placement.front import NO_LIMITS, list_plans
 from sluice.placement.problem import build
 from sluice.registry import parameter
 
@@ -92,12 +92,10 @@ class Capsys:
         rate = query.target_rate(cluster)
         wish = request(query, cluster, rate, {"source": 1, "sink": 2, "map": 5, "window": 8})
         problem = build(wish)
-        plans = np.zeros((200, *problem.arrays.pinned.shape), np.int64)
-        found, _, _ = search(problem.arrays, np.full(3, np.inf), 10**7, np.zeros((200, 3)), plans, 0, True)
+        plans, _ = list_plans(problem.arrays, NO_LIMITS, most=200, budget=10**7)
+        found = len(plans)
         report(f"{found} plans")
-        shares = [
-            measure(query, cluster, rate, problem.placement_of(plan), 0).throughput_share for plan in plans[:found]
-        ]
+        shares = [measure(query, cluster, rate, problem.placement_of(plan), 0).throughput_share for plan in plans]
         best = must_place(placers.create("caps"), wish).placement
         chosen = measure(query, cluster, rate, _known(best), 0).throughput_share
         meeting = sum(share >= MET for share in shares)
