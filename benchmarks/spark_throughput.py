@@ -1,0 +1,188 @@
+"""Records/s of a q1-like job (read bids, price in euros, write) on Spark, against a hand-written plain PySpark job.
+
+python benchmarks/spark_throughput.py [--short]
+
+All three read the same Parquet files with the same two task threads: `plain` is one file-source-to-file-sink query as
+one would write it without sluice; `chained` has the three operators in one query between two topics; `separate` gives
+each its own query with topics in between, so every record is written and read three times instead of once. Rates are
+taken over the last two thirds of the records, when batches have reached their size, in rounds that alternate. CPU
+seconds per million records are the figure to trust when the machine is busy with other things.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
+from sluice.engines.spark.session import start_session
+
+from sluice import Pipeline
+from sluice.engines.spark.topic import Topic
+from sluice.engines.spark.topic.sink import arrow_schema
+from sluice.model import Plan
+
+SCHEMA = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, at TIMESTAMP"
+RECORDS_PER_FILE = 100_000
+FILES_PER_BATCH = 10
+CORES = 2
+KEEPER = "keeps-it-all"
+
+
+@dataclass(frozen=True)
+class Speed:
+    records_per_s: float
+    cpu_s_per_million: float
+
+
+def bids(first: int, schema: pa.Schema) -> pa.Table:
+    numbers = np.arange(first, first + RECORDS_PER_FILE)
+    columns = [numbers % 1000, numbers * 7 % 100_003, numbers * 31 % 10_007]
+    channels = pa.array([f"channel-{n}" for n in range(100)]).take(pa.array(numbers % 100))
+    at = pa.array(numbers * 10, pa.timestamp("us", "UTC"))
+    return pa.table([*(pa.array(column) for column in columns), channels, at], schema=schema)
+
+
+def parse(bids: DataFrame) -> DataFrame:
+    return bids.where("auction IS NOT NULL")
+
+
+def euros(parse: DataFrame) -> DataFrame:
+    return parse.selectExpr("auction", "bidder", "price * 0.908 AS price", "channel", "at")
+
+
+def keep(euros: DataFrame) -> DataFrame:
+    return euros.selectExpr("auction", "bidder", "price", "channel", "at")
+
+
+def pipeline(source: Path, *, chain: bool) -> Pipeline:
+    made = Pipeline("q1", chain=chain)
+    made.source("bids", SCHEMA, topic=str(source))
+    for function in (parse, euros, keep):
+        made.operator(function)
+    made.sink("out", "keep")
+    return made
+
+
+def cpu_s() -> float:
+    """CPU seconds of every process of this session: the driver, the JVM, the Python workers."""
+    ticks = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getsid(int(entry.name)) == os.getsid(0):
+                    fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+                    ticks += sum(int(field) for field in fields[11:15])
+            except (OSError, ProcessLookupError):
+                continue
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def speed_of(done_records: Callable[[], int], total: int) -> Speed:
+    """From the moment a third is done to the end."""
+    marks = []
+    for share in (1 / 3, 1.0):
+        while done_records() < total * share:
+            time.sleep(0.1)
+        marks.append((done_records(), time.monotonic(), cpu_s()))
+    (first, began_s, began_cpu_s), (last, ended_s, ended_cpu_s) = marks
+    moved = last - first
+    return Speed(moved / (ended_s - began_s), (ended_cpu_s - began_cpu_s) / moved * 1e6)
+
+
+def run_plain(spark: SparkSession, source: Path, root: Path, total: int) -> Speed:
+    frame = (
+        spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", FILES_PER_BATCH).parquet(f"{source}/segments/*")
+    )
+    query = (
+        keep(euros(parse(frame)))
+        .writeStream.format("parquet")
+        .option("path", str(root / "out"))
+        .option("checkpointLocation", str(root / "checkpoint"))
+        .start()
+    )
+    done: dict[int, int] = {}
+
+    def done_records() -> int:
+        progress = query.lastProgress
+        if progress is not None:
+            done[progress.batchId] = progress.numInputRows
+        return sum(done.values())
+
+    speed = speed_of(done_records, total)
+    query.stop()
+    return speed
+
+
+def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, chain: bool) -> Speed:
+    engine = SparkEngine(pipeline(source, chain=chain), root, slots=CORES * 3, spark=spark)
+    engine.start(Plan(parallelism=dict.fromkeys(engine.graph.names, CORES)))
+    out = engine.runtime.topics["out"]
+
+    ticked_s = [time.monotonic()]
+
+    def done_records() -> int:
+        if time.monotonic() - ticked_s[0] > SAMPLE_S:
+            engine.tick()
+            ticked_s[0] = time.monotonic()
+        return out.end_offset()
+
+    speed = speed_of(done_records, total)
+    count = engine.stop()
+    assert (count.lost, count.duplicated, out.end_offset()) == (0, 0, total)
+    return speed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="one round over fewer records")
+    short = parser.parse_args().short
+    total, rounds = (6_000_000, 1) if short else (12_000_000, 3)
+    spark = start_session("throughput", threads=CORES)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        schema = arrow_schema(spark.createDataFrame([], SCHEMA).schema)
+        topic = Topic.create(root / "bids", schema)
+        topic.register(KEEPER)
+        for number in range(total // RECORDS_PER_FILE):
+            topic.append(bids(number * RECORDS_PER_FILE, schema), producer="bench", batch_id=number)
+        runs: dict[str, Callable[[Path], Speed]] = {
+            "plain": lambda where: run_plain(spark, topic.path, where, total),
+            "chained": lambda where: run_sluice(spark, topic.path, where, total, chain=True),
+            "separate": lambda where: run_sluice(spark, topic.path, where, total, chain=False),
+        }
+        speeds: dict[str, list[Speed]] = {name: [] for name in runs}
+        for number in range(rounds + 1):
+            for name, run in runs.items():
+                for consumer in topic.consumers().keys() - {KEEPER}:
+                    topic.unregister(consumer)
+                speed = run(root / f"{name}-{number}")
+                print(f"round {number} {name:9} {speed.records_per_s:12,.0f} records/s", flush=True)
+                if number > 0 or short:  # the first round compiles
+                    speeds[name].append(speed)
+        report(speeds)
+    spark.stop()
+
+
+def report(speeds: dict[str, list[Speed]]) -> None:
+    rate = {name: statistics.median(speed.records_per_s for speed in found) for name, found in speeds.items()}
+    cpu = {name: statistics.median(speed.cpu_s_per_million for speed in found) for name, found in speeds.items()}
+    for name, target in (("plain", None), ("chained", 0.8), ("separate", 0.35)):
+        aim = "" if target is None else f" (aim: at least {target})"
+        print(
+            f"{name:9} {rate[name]:12,.0f} records/s, ratio {rate[name] / rate['plain']:.2f}{aim}; "
+            f"{cpu[name]:.2f} CPU s per million, ratio {cpu['plain'] / cpu[name]:.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
