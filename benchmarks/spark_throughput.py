@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
-from sluice.engines.spark.session import start_session
 
 from sluice import Pipeline
+from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
+from sluice.engines.spark.session import start_session
 from sluice.engines.spark.topic import Topic
 from sluice.engines.spark.topic.sink import arrow_schema
 from sluice.model import Plan

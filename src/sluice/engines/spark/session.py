@@ -37,6 +37,9 @@ SETTINGS = {
     # the rewrite of an error's text inside Spark recurses per character of a Python traceback
     "spark.driver.extraJavaOptions": f"-Xss16m -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
     "spark.driver.memory": "1g",
+    # timestamps as Arrow has them: a topic's reader need not convert
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.python.daemon.module": "sluice.engines.spark.worker_daemon",
 }
 
 

@@ -134,12 +134,12 @@ class TopicMachine(RuleBasedStateMachine):
     @rule()
     def trim_cleans_up(self) -> None:
         self.topic.trim()
-        live = [commit for commit in self.topic._log.commits if commit.segments]
+        live = [commit for commit in self.topic.commits() if commit.segments]
         folders = list(self.topic.segments_folder.iterdir())
         in_the_making = {f.name for f in folders} - {commit.segments[0].file.split("/")[0] for commit in live}
         assert len(in_the_making) == len(folders) - len(live)
         assert all(int(name.split("@")[1]) >= min(self.batch_ids.values()) for name in in_the_making)
-        assert len(list((self.topic.path / "commits").iterdir())) == len(self.topic._log.commits)
+        assert len(list((self.topic.path / "commits").iterdir())) == len(self.topic.commits())
 
     @invariant()
     def every_record_once_at_its_offset(self) -> None:

@@ -67,6 +67,9 @@ class Topic:
         """Append atomically; None if the producer has committed this (or a later) batch id before."""
         if not table.schema.equals(self.schema):
             raise BadInputError(f"topic {self.path} takes {one_line(self.schema)}, got {one_line(table.schema)}")
+        last_batch_id = self.last_batch_id(producer)
+        if last_batch_id is not None and batch_id <= last_batch_id:
+            return None
         folder = self.stage(producer, batch_id)
         if table.num_rows:
             write_segment(folder / "part-00000.parquet", table)
@@ -91,6 +94,11 @@ class Topic:
         if commit.seq % COMMITS_BETWEEN_TRIMS == COMMITS_BETWEEN_TRIMS - 1:
             self.trim()
         return commit
+
+    def commits(self) -> list[Commit]:
+        """The batches still kept, oldest first."""
+        with self._fresh() as log:
+            return list(log.commits)
 
     def last_batch_id(self, producer: str) -> int | None:
         """The newest committed batch of a producer: where it goes on after a crash."""

@@ -22,12 +22,6 @@ WRITE_OPTIONS = {
 }
 """The folder of an attempt is seen by nobody until it is committed, so tasks may put their files there directly."""
 
-SESSION_OPTIONS = {
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    "spark.python.daemon.module": "sluice.engines.spark.worker_daemon",
-}
-"""Settings that make topics cheaper to write and read; a session without them writes and reads them just as right."""
-
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The schema to create a topic with for DataFrames of this type; every column may be null."""

@@ -1,0 +1,94 @@
+"""A driver made to be killed: runs a job with rescales to its verified end, unless it dies at a given moment.
+
+`python -m tests.spark.victim ROOT JOB SEED MOMENT`, where MOMENT is one of `MOMENTS`. Started again with the same
+folder it goes on; records are fed under the same batch ids, so what was fed before counts once. Exit code 0 means that
+the output was that of an independent computation.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sluice.engines.spark.query import OperatorQuery
+from sluice.engines.spark.topic.commits import CommitLog
+from sluice.engines.spark.topic.log import Topic
+from tests.spark.flow import run_with_rescales
+from tests.spark.jobs import JOBS
+
+MOMENTS = ("never", "any time", "before a commit", "after a commit", "while trimming", "while rewriting state")
+RECORDS = 6000
+RESCALES = 3
+
+
+def die() -> None:
+    os.killpg(0, signal.SIGKILL)
+
+
+def before(original: Callable[..., Any], action: Callable[..., None]) -> Callable[..., Any]:
+    def patched(*args: Any, **options: Any) -> Any:
+        action(*args)
+        return original(*args, **options)
+
+    return patched
+
+
+def after(original: Callable[..., Any], action: Callable[..., None]) -> Callable[..., Any]:
+    def patched(*args: Any, **options: Any) -> Any:
+        result = original(*args, **options)
+        action(*args)
+        return result
+
+    return patched
+
+
+def arrange_death(moment: str, random: np.random.Generator) -> None:
+    """Commits of operators only: the feeder's would mean dying at the very start."""
+    calls_left = int(random.integers(1, 5))
+
+    def die_at_last_call(_self: object, producer: str = "", *_args: object) -> None:
+        nonlocal calls_left
+        calls_left -= producer not in ("test", "flush")
+        if calls_left == 0:
+            die()
+
+    if moment == "before a commit":
+        CommitLog.append = before(CommitLog.append, die_at_last_call)
+    elif moment == "after a commit":
+        CommitLog.append = after(CommitLog.append, die_at_last_call)
+    elif moment == "while trimming":
+        calls_left = 1
+        Topic._sweep = before(Topic._sweep, die_at_last_call)
+    elif moment == "while rewriting state":
+        delay_s = float(random.uniform(0.0, 1.0))
+        OperatorQuery.rewrite_state = before(
+            OperatorQuery.rewrite_state, lambda *_: threading.Timer(delay_s, die).start()
+        )
+
+
+def main() -> None:
+    root, name, seed, moment = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    random = np.random.default_rng(seed)
+    arrange_death(moment, random)
+    job = next(job for job in JOBS if job.name == name)
+    run_with_rescales(
+        job,
+        None,
+        root,
+        records=RECORDS,
+        rescales=RESCALES,
+        how=lambda number: "live" if number % 2 else "repartition",
+        seed=seed,
+        pause_s=0.15,
+    )
+
+
+if __name__ == "__main__":
+    main()
