@@ -183,8 +183,10 @@ def _run_on_spark(
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)
     journal, entries = _journal(out)
-    with Live(view, console=console, auto_refresh=not quiet, refresh_per_second=2) if not quiet else nullcontext():
+    watched = console.is_terminal and not quiet
+    with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, settings, root)
+    with Live(view, console=console, refresh_per_second=2) if watched else nullcontext():
         interrupted = engine.clock.interrupted
         with signals_set(interrupted):
             try:

@@ -1,0 +1,112 @@
+"""`sluice run --engine spark`: what it refuses before Spark starts, and how it ends when it is told to."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from sluice.cli import main
+from sluice.engines.spark.folders import Folders, at_batch_boundary
+
+SLUICE = [sys.executable, "-c", "from sluice.cli import main; main()"]
+PATIENCE_S = 240.0
+
+PIPELINE = """
+import numpy as np
+import pyarrow as pa
+from sluice import Pipeline
+
+def numbers(first, count, time_s, seed):
+    return pa.table({"id": np.arange(first, first + count)})
+
+counting = Pipeline("counting")
+counting.source("numbers", "id BIGINT", generate=numbers)
+
+@counting.operator(output_mode="update")
+def digits(numbers):
+    return numbers.groupBy((numbers.id % 10).alias("digit")).count()
+
+counting.sink("out", digits)
+silent = Pipeline("silent")
+"""
+
+
+@pytest.fixture
+def pipeline_file(tmp_path) -> Path:
+    path = tmp_path / "jobs.py"
+    path.write_text(PIPELINE)
+    return path
+
+
+def refusal(capsys, *arguments: str) -> str:
+    """What `sluice run` says when it refuses: one line, exit code 2."""
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *arguments])
+    assert ended.value.code == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    return line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["wordcount", "--engine", "flink"], "unknown engine 'flink'; known: sim, spark"),
+        (["wordcount", "--engine", "spark", "--resume"], "--resume needs --root"),
+        (
+            ["wordcount", "--engine", "spark", "--resume", "--root", "nowhere"],
+            "unknown checkpoint: no run was saved in",
+        ),
+        (["wordcount", "--engine", "spark", "--spark-set", "slots=0"], "slots must be at least 1, got 0"),
+        (["wordcount", "--engine", "spark", "--spark-set", "rescale=fast"], "rescale"),
+        (["nothing.py:p", "--engine", "spark"], "no file 'nothing.py' to load a pipeline from"),
+        (["{file}:other", "--engine", "spark"], "'other'; known: counting, silent"),
+        (["{file}", "--engine", "spark"], "has 2 pipelines; say which"),
+        (["{file}:silent", "--engine", "spark"], "pipeline 'silent' has no operators"),
+        (["{file}:counting"], "runs on Spark only; use --engine spark"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(arguments, complaint, pipeline_file, capsys):
+    given = (argument.replace("{file}", str(pipeline_file)) for argument in arguments)
+    assert complaint in refusal(capsys, *given)
+
+
+def test_a_missing_java_is_one_line_and_exit_code_2(monkeypatch, capsys):
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert refusal(capsys, "wordcount", "--engine", "spark") == (
+        "sluice: JAVA_HOME is '/nowhere', but there is no bin/java in it; point it to a Java 17 or 21"
+    )
+
+
+@pytest.mark.spark
+def test_told_to_end_it_ends_between_two_batches_and_goes_on_later(pipeline_file, tmp_path):
+    root = tmp_path / "work"
+    command = [*SLUICE, "run", f"{pipeline_file}:counting", "--engine", "spark", "--policy", "static", "--json"]
+    command += ["--workload", "constant", "--root", str(root), "--interval", "2", "--pipeline-set", "peak_rate=200"]
+    with subprocess.Popen([*command, "--duration", "900"], stdout=subprocess.PIPE, text=True) as first:
+        done_batches = root / "checkpoints" / "digits" / "commits"
+        wait_for(lambda: done_batches.exists() and len(list(done_batches.glob("[0-9]*"))) > 3)
+        first.send_signal(signal.SIGTERM)
+        summary = json.loads(first.communicate(timeout=PATIENCE_S)[0])
+    assert first.returncode == 0
+    assert (summary["lost_records"], summary["duplicated_records"]) == (0, 0)
+    assert at_batch_boundary(root / "checkpoints" / "digits")
+    assert Folders(root).load() is not None
+
+    second = subprocess.run(
+        [*command, "--resume", "--duration", "4"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
+    assert second.returncode == 0, second.stderr
+    assert json.loads(second.stdout)["lost_records"] == 0
+
+
+def wait_for(condition) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {PATIENCE_S:g} s"
+        time.sleep(0.1)
