@@ -195,3 +195,15 @@ def test_a_performance_file_must_hold_rates(tmp_path):
     path.write_text('{"op": {"micro": -5}}')
     with pytest.raises(BadInputError, match="micro"):
         qescalor(performance=str(path))
+
+
+def test_the_command_line_shows_the_sizes(tmp_path, capsys):
+    from sluice.cli import main
+
+    path = tmp_path / "observation.json"
+    path.write_text(window(0, 730, parallelism=2).to_json())
+    with pytest.raises(SystemExit) as ended:
+        main(["decide", "--policy", "qescalor", "--set", "prices=example", str(path)])
+    assert ended.value.code == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert sum(answer["sizes"]["op"].values()) == answer["parallelism"]["op"]

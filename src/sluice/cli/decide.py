@@ -31,8 +31,8 @@ def decide(
 ) -> None:
     """Ask a policy what it would do, and why.
 
-    Prints {"parallelism": {operator: instances}, "reason": "..."}; for a list of observations a list of decisions
-    in the same order, the policy's memory carried from one to the next.
+    Prints {"parallelism": {operator: instances}, "reason": "..."}, with "sizes" from a policy that chooses them; for
+    a list of observations a list of decisions in the same order, the policy's memory carried from one to the next.
 
     Example: sluice decide --policy ds2 --set over_provisioning=1.0 observation.json
     """
@@ -54,7 +54,9 @@ def decide(
             decision, memory = decider.decide(seen, memory)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise SluiceError(f"{what}: policy {policy!r} failed: {error}") from error
-        answers.append({"parallelism": {**seen.parallelism, **decision.parallelism}, "reason": decision.reason})
+        sizes = {"sizes": decision.sizes} if decision.sizes else {}
+        wish = {**seen.parallelism, **decision.parallelism}
+        answers.append({"parallelism": wish, **sizes, "reason": decision.reason})
     print(json.dumps(answers if isinstance(data, list) else answers[0], indent=2))
 
 
