@@ -27,6 +27,9 @@ STEP_INSTANCES = 4
 STEP_FACTOR = 2.0
 
 
+_History = list[list[Any]]
+
+
 @dataclass(frozen=True)
 class Reading:
     """One metric of one operator; a `value` of null is unknown.
@@ -71,24 +74,20 @@ def decide(
     behaviour: Behaviour,
     memory: Memory,
 ) -> tuple[Decision, dict[str, Any]]:
-    """The HPA's cycle. Memory: operator -> [time_s, desired] of the window, and [time_s, parallelism] of the period."""
-    now = observation.parallelism
+    """The HPA's cycle. Memory: what everyone wished in the window, and had in the period, as [time_s, {op: n}]."""
+    now, time_s = observation.parallelism, observation.time_s
     wishes = {name: wish for name in now if (wish := _wish(now[name], readings[name], behaviour))}
-    history = _recent(memory.get("desired", {}), observation.time_s, behaviour.window_s)
-    for name, wish in wishes.items():
-        history[name] = [*history.get(name, []), [observation.time_s, wish.instances]]
-    sizes = _recent(memory.get("sizes", {}), observation.time_s, STEP_PERIOD_S) if behaviour.step_policies else {}
+    desired = {name: wish.instances for name, wish in wishes.items()}
+    history = [*_since(memory.get("desired", []), time_s - behaviour.window_s), [time_s, desired]]
     kept: dict[str, Any] = {"desired": history}
+    largest = _largest(history)
     if behaviour.step_policies:
-        kept["sizes"] = {name: [*sizes.get(name, []), [observation.time_s, count]] for name, count in now.items()}
+        sizes = [*_since(memory.get("sizes", []), time_s - STEP_PERIOD_S), [time_s, now]]
+        kept["sizes"] = sizes
+        largest = {name: _limited(now[name], desired[name], largest[name], _had(sizes, name)) for name in desired}
     if not wishes:
         return Decision.hold(f"{label}: no metric known of any of {len(now)} operators"), kept
-    wanted = {}
-    for name, wish in wishes.items():
-        largest = max(desired for _, desired in history[name])
-        wanted[name] = largest
-        if behaviour.step_policies:
-            wanted[name] = _limited(now[name], wish.instances, largest, [count for _, count in sizes.get(name, [])])
+    wanted = {name: largest[name] for name in desired}
     told = _explain(now, wishes, wanted, behaviour)
     changes = {name: count for name, count in wanted.items() if count != now[name]}
     if not changes:
@@ -128,16 +127,29 @@ def _desired(parallelism: int, value: float, reading: Reading, tolerance: float)
     return parallelism if abs(use - 1.0) <= tolerance else whole_instances(parallelism * use * reading.overload)
 
 
-def _limited(now: int, desired: int, largest: int, sizes: list[int]) -> int:
+def _limited(now: int, desired: int, largest: int, least_in_period: int) -> int:
     """Kubernetes' order: only scaling down waits for the window, and no period adds more than its limit."""
     if desired <= now:
         return min(now, largest)
-    start = min([now, *sizes])
-    return max(now, min(desired, max(start + STEP_INSTANCES, math.ceil(start * STEP_FACTOR))))
+    limit = max(least_in_period + STEP_INSTANCES, math.ceil(least_in_period * STEP_FACTOR))
+    return max(now, min(desired, limit))
 
 
-def _recent(history: Mapping[str, Sequence[Sequence[float]]], time_s: float, window_s: float) -> dict[str, list[Any]]:
-    return {name: [entry for entry in entries if entry[0] > time_s - window_s] for name, entries in history.items()}
+def _since(history: _History, start_s: float) -> _History:
+    return [entry for entry in history if entry[0] > start_s]
+
+
+def _largest(history: _History) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for _, counts in history:
+        for name, count in counts.items():
+            if count > found.get(name, 0):
+                found[name] = count
+    return found
+
+
+def _had(sizes: _History, name: str) -> int:
+    return min(int(counts[name]) for _, counts in sizes if name in counts)
 
 
 def _explain(now: dict[str, int], wishes: dict[str, Wish], wanted: dict[str, int], behaviour: Behaviour) -> str:
