@@ -24,6 +24,7 @@ from sluice.control.guards import Guards
 from sluice.control.journal import Entry, FileJournal, Journal, MemoryJournal, read_journal
 from sluice.control.memory import MemoryStore, write_atomically
 from sluice.errors import BadInputError, unknown_name
+from sluice.experiments.placing import Placing, Workers
 from sluice.experiments.run import THESIS_GUARDS, RunSpec, run, simulated_engine
 from sluice.experiments.spark import (
     DEFAULT_DURATION_S,
@@ -36,6 +37,7 @@ from sluice.experiments.spark import (
 from sluice.experiments.summary import Summary, summarise
 from sluice.pipelines import PipelineDefinition, pipelines
 from sluice.pipelines.profiled import ProfiledPipeline
+from sluice.placement import placers
 from sluice.placement.profile import read_profile
 from sluice.policies import policies
 from sluice.registry import build
@@ -94,6 +96,14 @@ def run_command(
     profile: Annotated[
         Path | None, typer.Option(help="Costs that 'sluice profile' measured on Spark, for the simulator to use.")
     ] = None,
+    placement: Annotated[
+        str | None,
+        typer.Option(help="Simulator: who puts instances on workers after every decision; see 'sluice strategies'."),
+    ] = None,
+    cluster: Annotated[
+        Settings,
+        typer.Option("--cluster", metavar="KEY=VALUE", help="Workers for --placement: workers, slots, cpu, ..."),
+    ] = None,
     spark_set: Annotated[
         Settings,
         typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: slots, trigger_s, rescale, ..."),
@@ -121,7 +131,9 @@ def run_command(
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
     if profile is not None and engine != "sim":
         raise BadInputError(f"--profile is for the simulator, which computes with it; got --engine {engine}")
+    placing = _placing(engine, placement, parse_settings(cluster or (), "--cluster"))
     defaults = ENGINE_DEFAULTS[engine]
+    guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
     chosen = {
         "pipeline": (pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
         "policy": (policy, parse_settings(settings or ())),
@@ -134,7 +146,7 @@ def run_command(
         policy=policies.create(*chosen["policy"]),
         workload=driven,
         names={"engine": engine, **{kind: {"name": n, "settings": s} for kind, (n, s) in chosen.items()}},
-        guards=build(Guards, {**defaults.guards, **parse_settings(guard or (), "--guard")}, "guards"),
+        guards=build(Guards, {**guards, **parse_settings(guard or (), "--guard")}, "guards"),
         duration_s=duration,
         interval_s=interval if interval is not None else defaults.interval_s,
         speedup=speedup if speedup is not None else _speedup(driven, duration, fits=defaults.fits_pattern),
@@ -142,6 +154,7 @@ def run_command(
         slo_s=slo,
         simulator=parse_settings(sim_set or (), "--sim-set"),
         dry_run=dry_run,
+        placing=placing,
     )
     store = MemoryStore(memory, policy) if memory else None
     if engine == "spark":
@@ -162,6 +175,16 @@ def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> P
         return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
     definition = pipelines.create(name, settings)
     return definition if profile is None else ProfiledPipeline(definition=definition, profile=read_profile(profile))
+
+
+def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> Placing | None:
+    if strategy is None:
+        if settings:
+            raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
+        return None
+    if engine != "sim":
+        raise BadInputError(f"--placement is for the simulator, got --engine {engine}")
+    return Placing(placer=placers.create(strategy), cluster=build(Workers, settings, "cluster").cluster())
 
 
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:

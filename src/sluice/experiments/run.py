@@ -16,6 +16,7 @@ from sluice.control.loop import Loop, Planner
 from sluice.control.memory import MemoryStore
 from sluice.engines.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
 from sluice.errors import BadInputError
+from sluice.experiments.placing import Placing
 from sluice.model import Plan
 from sluice.pipelines import PipelineDefinition
 from sluice.policies import Policy
@@ -44,6 +45,7 @@ class RunSpec:
     slo_s: float = 30.0
     simulator: Mapping[str, Any] = field(default_factory=dict)
     dry_run: bool = False
+    placing: Placing | None = None
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "interval_s", "speedup", "slo_s"):
@@ -60,10 +62,11 @@ class RunSpec:
 def simulated_job(spec: RunSpec) -> SimulatedJob:
     """The pipeline as the simulator runs it, the run's own simulator settings applied."""
     job = spec.pipeline.simulated()
-    if not spec.simulator:
+    workers = {"cluster": spec.placing.cluster} if spec.placing else {}
+    if not spec.simulator and not workers:
         return job
     present = vars(job.settings)
-    return replace(job, settings=build(SimulatorSettings, {**present, **spec.simulator}, "simulator"))
+    return replace(job, settings=build(SimulatorSettings, {**present, **spec.simulator, **workers}, "simulator"))
 
 
 def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Plan]:
@@ -114,7 +117,7 @@ def run(
         decider=Decider(spec.policy, policy_timeout_s),
         journal=journal,
         guards=spec.guards,
-        planner=planner,
+        planner=planner or (spec.placing.planner(simulated_job(spec)) if spec.placing else None),
         store=store,
         dry_run=spec.dry_run,
     ).run(
