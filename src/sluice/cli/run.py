@@ -219,7 +219,8 @@ def _run_on_spark(
                 raise
     generated = generator_report(root)
     if generated is not None:
-        journal.append({"kind": "generator", **generated.to_data()})
+        if out:
+            write_atomically(out / "generator.json", generated.model_dump_json(indent=2).encode())
         if not quiet:
             console.print(f"generated {generated.summary()}", highlight=False)
     return entries()

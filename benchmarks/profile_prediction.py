@@ -1,0 +1,133 @@
+"""Does a profile measured at some parallelisms predict the throughput at another? Predicted and measured side by side.
+
+python benchmarks/profile_prediction.py [--short] [QUERY ...]
+
+Every operator is profiled with 1, 2 and 4 slots; then the whole pipeline runs with 3 on Spark and on the simulator, the
+sources overfed. Compared are the records/s every operator reads. An operator that waits for the one above it shows that
+one's speed, not its own, in both. Slots are paced, as the pipelines' defaults are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from sluice.engines.simulator import SimulatedEngine
+from sluice.engines.spark.engine import SparkEngine, task_threads
+from sluice.engines.spark.job import SparkJob
+from sluice.engines.spark.session import start_session
+from sluice.experiments.profiling import Measuring, profile_job
+from sluice.generator.process import GeneratorProcess
+from sluice.generator.producer import Stream
+from sluice.model import Observation, Plan
+from sluice.pipelines import pipelines
+from sluice.pipelines.profiled import ProfiledPipeline
+from sluice.placement.profile import Profile
+from sluice.workloads import rate_curve, workloads
+
+QUERIES = {"q1": {}, "q5": {"window_s": "20", "slide_s": "5"}, "wordcount": {}}
+PROFILED_AT = (1, 2, 4)
+PREDICTED_AT = 3
+OVERFED = 1.5
+TOLERANCE = 0.15
+
+
+def overfed_rates(job: SparkJob, profile: Profile) -> dict[str, float]:
+    """More than the operators behind each source can read at this parallelism."""
+    costs = {operator.name: operator.costs for operator in profile.operators}
+    rates = {}
+    for source in job.peak_rates:
+        reader = job.pipeline.consumers_of(source)[0]
+        known = costs[reader]
+        assert known is not None
+        rates[source] = OVERFED * PREDICTED_AT * known.capacity[1]
+    return rates
+
+
+def on_spark(job: SparkJob, rates: dict[str, float], spark: object, root: Path, settle_s: float, measure_s: float):
+    steady = workloads.create("constant")
+    streams = {
+        source: Stream(generate=job.pipeline.sources[source].generate, curve=rate_curve(steady, peak_rate=rate, seed=0))
+        for source, rate in rates.items()
+    }
+    feed = GeneratorProcess(streams, seed=0, report=root / "generator.json")
+    engine = SparkEngine(job.pipeline, root, slots=64, spark=spark, feed=feed)
+    engine.start(Plan(parallelism=dict.fromkeys(engine.graph.names, PREDICTED_AT)))
+    try:
+        engine.clock.sleep_s(settle_s)
+        engine.observe()
+        engine.clock.sleep_s(measure_s)
+        return engine.observe()
+    finally:
+        engine.stop()
+
+
+def on_simulator(name: str, profile: Profile, job: SparkJob, rates: dict[str, float], settings: dict[str, str]):
+    definition = ProfiledPipeline(definition=pipelines.create(name, settings), profile=profile)
+    steady = workloads.create("constant")
+    curves = {}
+    for source, rate in rates.items():
+        reader = job.pipeline.consumers_of(source)[0]
+        curves[reader] = rate_curve(steady, peak_rate=rate, seed=0)
+    simulated = definition.simulated()
+    engine = SimulatedEngine(replace(simulated), curves)
+    engine.start(Plan(parallelism=dict.fromkeys(simulated.graph.names, PREDICTED_AT)))
+    engine.clock.sleep_s(60)
+    engine.observe()
+    engine.clock.sleep_s(60)
+    return engine.observe()
+
+
+def compare(name: str, predicted: Observation, measured: Observation) -> bool:
+    """The slowest part decides: operators that read little (behind a window) are shown and not judged."""
+    fine = True
+    for operator, metrics in measured.operators.items():
+        guess, found = predicted.operators[operator].input_rate or 0.0, metrics.input_rate or 0.0
+        judged = guess > 50
+        ratio = found / guess if guess else float("nan")
+        ok = not judged or abs(ratio - 1) <= TOLERANCE
+        fine &= ok
+        note = "" if judged else "  (in bursts, not judged)"
+        print(
+            f"{name:<10}{operator:<16}{guess:>12,.0f}{found:>12,.0f}{ratio:>8.2f}  {'ok' if ok else 'OFF'}{note}",
+            flush=True,
+        )
+    return fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("queries", nargs="*", metavar="QUERY", help="only these")
+    parser.add_argument("--short", action="store_true", help="less time for every figure")
+    arguments = parser.parse_args()
+    measure_s = 8.0 if arguments.short else 20.0
+    how = Measuring(parallelisms=PROFILED_AT, settle_s=5.0, measure_s=measure_s)
+    fine = True
+    print(f"records/s read with {PREDICTED_AT} slots per operator, profiled with {PROFILED_AT}")
+    print(f"{'query':<10}{'operator':<16}{'predicted':>12}{'measured':>12}{'ratio':>8}")
+    for name in arguments.queries or QUERIES:
+        settings = QUERIES.get(name, {})
+        job = pipelines.create(name, settings).spark()
+        spark = start_session(f"profile {name}", threads=task_threads(job.pipeline, len(job.pipeline.operators) * 4))
+        try:
+            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+                root = Path(folder)
+                say = lambda line: print(f"  {line}", file=sys.stderr, flush=True)  # noqa: E731
+                profile = profile_job(name, job, spark, root / "profile", how, say)
+                rates = overfed_rates(job, profile)
+                measured = on_spark(job, rates, spark, root / "run", 15.0, measure_s)
+                predicted = on_simulator(name, profile, job, rates, settings)
+                fine &= compare(name, predicted, measured)
+        finally:
+            spark.stop()
+        time.sleep(1)
+    print(f"within {TOLERANCE:.0%}: {'yes' if fine else 'no'}")
+    return 0 if fine else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
