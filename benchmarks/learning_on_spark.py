@@ -78,8 +78,8 @@ def main() -> None:
             away = {op: final[op] - ideal[op] for op in ideal}
             last_s = changed[-1] if changed else 0.0
             print(
-                f"  {name} {settings.get('method', '')}: {final} ({sum(final.values()) / sum(ideal.values()):.2f} of the "
-                f"optimal slots, off by {away}), {len(changed)} reconfigurations, the last at {last_s:.0f} s",
+                f"  {name} {settings.get('method', '')}: {final} ({sum(final.values()) / sum(ideal.values()):.2f} of "
+                f"the optimal slots, off by {away}), {len(changed)} reconfigurations, the last at {last_s:.0f} s",
                 flush=True,
             )
             for cycle in cycles:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import fmean
 
-from sluice.model import Observation
+from sluice.model import Observation, OperatorMetrics
 from sluice.policies.flows import arriving_rate, consumed_rate, source_arrival_rate
 from sluice.policies.numbers import LARGEST, number, ratio
 
@@ -44,34 +44,47 @@ class Provisioning:
 
 
 def provisioning(observation: Observation) -> Provisioning:
-    """Behind if a queue without a bound grows by more than noise, or something is backpressured with no lag known.
+    """Behind if a queue grows by more than noise: beyond what buffers hold anyway, or while something is blocked.
 
-    Backpressure with a shrinking source lag is a job that catches up; its capacity is sufficient.
+    Backpressure with a shrinking source lag is a job that catches up, its capacity is sufficient; backpressure where no
+    growth is known of any source is taken for the symptom it is in the papers.
     """
     topology = observation.topology
+    blocked = {
+        name: share
+        for name, metrics in observation.operators.items()
+        if (share := metrics.backpressure or 0.0) > BACKPRESSURE
+    }
     longest_s, longest = 0.0, ""
-    lag_known = False
+    growth_known = False
     for name in topology.order:
         metrics = observation.operators[name]
-        load = source_arrival_rate(metrics) if topology.is_source(name) else arriving_rate(metrics)
-        if metrics.lag is None or metrics.lag_rate is None or not load:
+        is_source = topology.is_source(name)
+        load = source_arrival_rate(metrics) if is_source else arriving_rate(metrics)
+        growth = _growth(metrics, is_source)
+        if growth is None or not load:
             continue
-        lag_known = lag_known or topology.is_source(name)
-        lag_s = metrics.lag / load
-        if metrics.lag_rate > GROWTH * load and lag_s > SLACK_S:
-            return Provisioning(
-                State.BEHIND,
-                f"{name}: lag grows by {number(metrics.lag_rate)} of {number(load)} rec/s arriving",
-            )
-        if lag_s > longest_s and metrics.lag_rate < -GROWTH * load:
+        growth_known = growth_known or is_source
+        lag_s = None if metrics.lag is None else metrics.lag / load
+        if growth > GROWTH * load and ((is_source and blocked) or lag_s is None or lag_s > SLACK_S):
+            return Provisioning(State.BEHIND, f"{name}: lag grows by {number(growth)} of {number(load)} rec/s arriving")
+        if lag_s is not None and lag_s > longest_s and growth < -GROWTH * load:
             longest_s, longest = lag_s, name
     if longest_s > SLACK_S:
         return Provisioning(State.CATCHING_UP, f"{longest}: {number(longest_s)} s of lag, shrinking")
-    if not lag_known:
-        for name, metrics in observation.operators.items():
-            if (metrics.backpressure or 0.0) > BACKPRESSURE:
-                return Provisioning(State.BEHIND, f"{name}: backpressured {number(metrics.backpressure or 0.0)}")
+    if blocked and not growth_known:
+        name = max(blocked, key=lambda found: blocked[found])
+        return Provisioning(State.BEHIND, f"{name}: backpressured {number(blocked[name])} of the time")
     return Provisioning(State.KEEPING_UP, f"none of {len(observation.operators)} queues grows")
+
+
+def _growth(metrics: OperatorMetrics, is_source: bool) -> float | None:
+    """Records/s by which a queue grows: measured, else what arrives at a source and is not read."""
+    if metrics.lag_rate is not None:
+        return metrics.lag_rate
+    if is_source and metrics.arrival_rate is not None and metrics.input_rate is not None:
+        return metrics.arrival_rate - metrics.input_rate
+    return None
 
 
 def full_busy_shares(observation: Observation, state: State, before: Mapping[str, float]) -> dict[str, float]:
