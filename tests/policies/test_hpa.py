@@ -150,6 +150,17 @@ def test_varga_relative_change_of_lag(observation, wanted):
     assert wish(HpaVarga(), observation) == (observation.parallelism | wanted if wanted else {})
 
 
+def test_varga_of_two_successors_of_a_blocked_source_only_the_busier_one_is_the_bottleneck():
+    observation = job(
+        "source>left",
+        "source>right",
+        source={"parallelism": 4, "input_rate": 4000.0, "idle": 0.3, "backpressure": 0.6, "lag": 0, "lag_rate": 2000.0},
+        left={"parallelism": 10, "idle": 0.3, "busy": 0.7, "buffer_usage": 0.0},
+        right={"parallelism": 10, "idle": 0.3, "busy": 0.3, "backpressure": 0.0, "buffer_usage": 0.0},
+    )
+    assert wish(HpaVarga(), observation) == {"source": 4, "left": 15, "right": 10}
+
+
 def test_varga_takes_the_slope_of_the_last_minute():
     # growing by 2000/s for a minute; the derivative of a single window does not count once there are two points
     lags = [(0, 500_000), (60, 0), (75, 30_000), (90, 60_000), (105, 90_000), (120, 120_000)]

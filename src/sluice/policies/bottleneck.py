@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from sluice.model import Observation, OperatorMetrics
 from sluice.policies.flows import consumed_rate
@@ -61,6 +61,16 @@ def upstream_backpressure(observation: Observation, names: Iterable[str]) -> dic
         name: max(observation.operators[feeding].backpressure or 0.0 for feeding in topology.predecessors[name])
         for name in names
     }
+
+
+def worst(observation: Observation, urgency: Mapping[str, float]) -> str:
+    """The most urgent; of several behind one blocked operator, the busiest is the one that blocks it."""
+
+    def key(name: str) -> tuple[float, float, float]:
+        metrics = observation.operators[name]
+        return urgency[name], metrics.busy or 0.0, metrics.buffer_usage or 0.0
+
+    return max(urgency, key=key)
 
 
 def job_throughput(observation: Observation) -> float | None:

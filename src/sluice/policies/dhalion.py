@@ -18,6 +18,7 @@ from sluice.policies.bottleneck import (
     topic_readers,
     upstream_backpressure,
     walk_downstream,
+    worst,
 )
 from sluice.policies.flows import consumed_rate
 from sluice.policies.numbers import listing, number, ratio, whole_instances, whole_instances_down
@@ -115,8 +116,9 @@ class Dhalion:
         lacking = self._by_backpressure(observation, symptoms)
         if not lacking or self.scale_all_bottlenecks:
             lacking = self._by_lag(observation, symptoms) | lacking
-        if not self.scale_all_bottlenecks:
-            lacking = _worst(observation, lacking)
+        if lacking and not self.scale_all_bottlenecks:
+            name = worst(observation, lacking)
+            lacking = {name: lacking[name]}
         return Diagnosis(under_provisioned=lacking, finding=_describe(symptoms))
 
     def resolve(self, observation: Observation, diagnosis: Diagnosis) -> Decision:
@@ -166,19 +168,6 @@ class Dhalion:
         if factor is not None:
             return f" (times {number(factor)})"
         return f" (to a busy share of {number(self.scale_down_use)})" if self.scale_down_use else ""
-
-
-def _worst(observation: Observation, lacking: dict[str, float]) -> dict[str, float]:
-    """The one that lacks most; of several behind one blocked operator, the busiest is the one that blocks it."""
-
-    def urgency(name: str) -> tuple[float, float, float]:
-        metrics = observation.operators[name]
-        return lacking[name], metrics.busy or 0.0, metrics.buffer_usage or 0.0
-
-    if not lacking:
-        return {}
-    worst = max(lacking, key=urgency)
-    return {worst: lacking[worst]}
 
 
 def _describe(symptoms: Symptoms) -> str:

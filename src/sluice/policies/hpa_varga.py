@@ -16,7 +16,9 @@ from sluice.policies.bottleneck import (
     falling_behind,
     job_throughput,
     topic_readers,
+    upstream_backpressure,
     walk_downstream,
+    worst,
 )
 from sluice.policies.hpa import Behaviour, Reading, decide, overload_where_saturated
 from sluice.policies.numbers import ratio
@@ -96,7 +98,8 @@ class HpaVarga:
     def _causes(self, observation: Observation) -> tuple[str, ...]:
         blocked = backpressured(observation, self.backpressure_threshold)
         if blocked:
-            return walk_downstream(observation, blocked)
+            causes = walk_downstream(observation, blocked)
+            return (worst(observation, upstream_backpressure(observation, causes)),) if causes else ()
         return falling_behind(observation, self.lag_rate_threshold) or observation.topology.sources
 
 
