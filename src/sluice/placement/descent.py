@@ -89,6 +89,34 @@ def _worst_worker(over: Any, step: int, state: Any) -> Any:
 
 
 @compiled
+def _neighbours(arrays: Any) -> Any:
+    """Which layers exchange records: what one does to the network depends on the other."""
+    layers = len(arrays.tasks)
+    found = np.zeros((layers, layers), np.bool_)
+    for layer in range(layers):
+        for at in range(arrays.successors.start[layer], arrays.successors.start[layer + 1]):
+            found[layer, arrays.successors.layer[at]] = True
+            found[arrays.successors.layer[at], layer] = True
+    return found
+
+
+@compiled
+def _excess_left(arrays: Any, counts: Any, total: Any, ceiling: Any, worst: int, layer: int, left: Any) -> None:
+    """What `worst` exceeds once a task of `layer` has left it: `left[0]`, and `left[1 + b]` with one of b in return."""
+    cpu = total[CPU, worst] - arrays.load[CPU, layer]
+    io = total[IO, worst] - arrays.load[IO, layer]
+    net = total[NET, worst] + network_change(arrays, counts, worst, layer, -1)
+    left[0] = _over(arrays, worst, ceiling, cpu, io, net)
+    counts[layer, worst] -= 1
+    for back in range(counts.shape[0]):
+        returned = network_change(arrays, counts, worst, back, 1)
+        left[1 + back] = _over(
+            arrays, worst, ceiling, cpu + arrays.load[CPU, back], io + arrays.load[IO, back], net + returned
+        )
+    counts[layer, worst] += 1
+
+
+@compiled
 def _best_exchange(
     arrays: Any,
     counts: Any,
@@ -100,64 +128,62 @@ def _best_exchange(
     banned: Any,
     step: int,
     spare: float,
+    near: Any,
+    leaving: Any,
 ) -> Any:
     """The move (back = -1) or swap that lowers the excess most, as (layer, worker, back), and how many were priced.
 
     A banned arrival is allowed only if it brings the whole excess below anything seen so far (a change below `spare`).
+    `leaving[b, w]` is the change of the network load of w when a task of b leaves it, `near` who changes that.
     """
     layers, workers = counts.shape
     found = (-1, -1, -1)
-    found_change = np.inf
+    best = np.inf
     priced = 0
+    left = np.empty(layers + 1)
     for layer in range(layers):
         if counts[layer, worst] <= arrays.pinned[layer, worst]:
             continue
-        net_leaving = network_change(arrays, counts, worst, layer, -1)
-        counts[layer, worst] -= 1
+        _excess_left(arrays, counts, total, ceiling, worst, layer, left)
         for worker in range(workers):
             if worker == worst:
                 continue
-            net_arriving = network_change(arrays, counts, worker, layer, 1)
-            counts[layer, worker] += 1
             before = over[worst] + over[worker]
+            cpu = total[CPU, worker] + arrays.load[CPU, layer]
+            io = total[IO, worker] + arrays.load[IO, layer]
+            net = total[NET, worker] + network_change(arrays, counts, worker, layer, 1)
+            counts[layer, worker] += 1
             for back in range(-1, layers):
-                cpu, io = arrays.load[CPU, layer], arrays.load[IO, layer]
-                net_here, net_there = net_leaving, net_arriving
+                # what happens at the other worker can only add to this
+                if left[1 + back] - before >= best - 1e-12:
+                    continue
                 if back < 0:
                     if free[worker] == 0:
                         continue
+                    change = left[0] + _over(arrays, worker, ceiling, cpu, io, net) - before
                 else:
                     if back == layer or counts[back, worker] <= arrays.pinned[back, worker]:
                         continue
-                    cpu -= arrays.load[CPU, back]
-                    io -= arrays.load[IO, back]
-                    net_here += network_change(arrays, counts, worst, back, 1)
-                    net_there += network_change(arrays, counts, worker, back, -1)
+                    gone = (
+                        network_change(arrays, counts, worker, back, -1) if near[layer, back] else leaving[back, worker]
+                    )
+                    change = (
+                        left[1 + back]
+                        + _over(
+                            arrays,
+                            worker,
+                            ceiling,
+                            cpu - arrays.load[CPU, back],
+                            io - arrays.load[IO, back],
+                            net + gone,
+                        )
+                        - before
+                    )
                 priced += 1
-                change = (
-                    _over(
-                        arrays,
-                        worst,
-                        ceiling,
-                        total[CPU, worst] - cpu,
-                        total[IO, worst] - io,
-                        total[NET, worst] + net_here,
-                    )
-                    + _over(
-                        arrays,
-                        worker,
-                        ceiling,
-                        total[CPU, worker] + cpu,
-                        total[IO, worker] + io,
-                        total[NET, worker] + net_there,
-                    )
-                    - before
-                )
                 is_banned = banned[layer, worker] >= step or (back >= 0 and banned[back, worst] >= step)
-                if change < found_change - 1e-12 and (not is_banned or change < spare):
-                    found, found_change = (layer, worker, back), change
+                if change < best - 1e-12 and (not is_banned or change < spare):
+                    found, best = (layer, worker, back), change
             counts[layer, worker] -= 1
-        counts[layer, worst] += 1
     return found, priced
 
 
@@ -178,6 +204,11 @@ def settle(arrays: Any, counts: Any, limits: Any, steps: int, seed: int) -> Any:
         over[worker] = _over(arrays, worker, ceiling, total[CPU, worker], total[IO, worker], total[NET, worker])
     best, best_counts = over.sum(), counts.copy()
     banned = np.zeros((layers, workers), np.int64)
+    near = _neighbours(arrays)
+    leaving = np.zeros((layers, workers))
+    for worker in range(workers):
+        for layer in range(layers):
+            leaving[layer, worker] = network_change(arrays, counts, worker, layer, -1)
     state = np.array([np.uint64(seed) * np.uint64(2654435761) + np.uint64(88172645463325252)])
     priced = 0
     for step in range(1, steps + 1):
@@ -186,7 +217,7 @@ def settle(arrays: Any, counts: Any, limits: Any, steps: int, seed: int) -> Any:
         worst = _worst_worker(over, step, state)
         spare = best - over.sum() - ROUNDING
         (layer, worker, back), looked_at = _best_exchange(
-            arrays, counts, total, free, over, ceiling, worst, banned, step, spare
+            arrays, counts, total, free, over, ceiling, worst, banned, step, spare, near, leaving
         )
         priced += looked_at
         if layer < 0:
@@ -204,6 +235,8 @@ def settle(arrays: Any, counts: Any, limits: Any, steps: int, seed: int) -> Any:
             free[worker] -= 1
         for changed in (worst, worker):
             column_load(arrays, counts, changed, total)
+            for each in range(layers):
+                leaving[each, changed] = network_change(arrays, counts, changed, each, -1)
             over[changed] = _over(
                 arrays, changed, ceiling, total[CPU, changed], total[IO, changed], total[NET, changed]
             )

@@ -19,6 +19,8 @@ from sluice.placement.problem import Counts, Floats, Problem, build
 SMALL_TASKS, MEDIUM_TASKS = 40, 100
 FIRST_NODES, PROOF_NODES = 20_000, 100_000
 QUICK_STEPS, PATIENT_STEPS = 60, 400
+MOST_EXCHANGES = 6_000_000
+"""Local search ends here whatever the clock says, so that large problems have the same plan on every machine."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,11 @@ def hunt(problem: Problem, given: Floats, *, first: bool, effort: float, is_over
     """A plan within the given thresholds (infinite where they are to be tuned): the first one, or the best."""
     front = Front(problem.arrays)
     bounds = lower_bounds(problem.arrays)
-    quick = Approach(front, int(QUICK_STEPS * effort) + 1, is_over, bounds)
+
+    def is_done() -> bool:
+        return front.explored > MOST_EXCHANGES * effort or is_over()
+
+    quick = Approach(front, int(QUICK_STEPS * effort) + 1, is_done, bounds)
     if first:
         return _first(front, quick, given, int(PROOF_NODES * effort))
     proven = problem.request.tasks <= SMALL_TASKS and enumerate_front(front, given, int(FIRST_NODES * effort))
@@ -60,7 +66,7 @@ def hunt(problem: Problem, given: Floats, *, first: bool, effort: float, is_over
     if not proven and not is_over():
         proven = _prove(problem, front, given, int(PROOF_NODES * effort))
     if not proven and problem.request.tasks > MEDIUM_TASKS:
-        patient = Approach(front, int(PATIENT_STEPS * effort) + 1, is_over, bounds)
+        patient = Approach(front, int(PATIENT_STEPS * effort) + 1, is_done, bounds)
         patient.trade_down(_as_roomy(problem, front, given))
     at = choose(problem, front, given)
     costs, counts = front.costs[at], front.plans[at]
