@@ -12,7 +12,6 @@ seconds per million records are the figure to trust when the machine is busy wit
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import tempfile
 import time
@@ -24,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from processes import cpu_s
 from sluice import Pipeline
 from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
 from sluice.engines.spark.session import start_session
@@ -71,20 +71,6 @@ def pipeline(source: Path, *, chain: bool) -> Pipeline:
         made.operator(function)
     made.sink("out", "keep")
     return made
-
-
-def cpu_s() -> float:
-    """CPU seconds of every process of this session: the driver, the JVM, the Python workers."""
-    ticks = 0
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if os.getsid(int(entry.name)) == os.getsid(0):
-                    fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
-                    ticks += sum(int(field) for field in fields[11:15])
-            except (OSError, ProcessLookupError):
-                continue
-    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def speed_of(done_records: Callable[[], int], total: int) -> Speed:
@@ -138,7 +124,7 @@ def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, cha
 
     speed = speed_of(done_records, total)
     count = engine.stop()
-    assert (count.lost, count.duplicated, out.end_offset()) == (0, 0, total)
+    assert (count.lost, count.duplicated, out.end_offset()) == (0, 0, total), (count, out.end_offset())
     return speed
 
 
@@ -148,7 +134,7 @@ def main() -> None:
     short = parser.parse_args().short
     total, rounds = (6_000_000, 1) if short else (12_000_000, 3)
     spark = start_session("throughput", threads=CORES)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
         schema = arrow_schema(spark.createDataFrame([], SCHEMA).schema)
         topic = Topic.create(root / "bids", schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -30,10 +31,19 @@ def wait_until(condition: Callable[[], bool], engine: SparkEngine, what: str) ->
 
 
 class Feeder:
-    """Appends every source's records in small pieces, in the background, until all are in."""
+    """Appends every source's records in small pieces, in the background, until all (or a share of them) are in."""
 
-    def __init__(self, engine: SparkEngine, frames: Mapping[str, pd.DataFrame], pieces: int, pause_s: float) -> None:
+    def __init__(
+        self,
+        engine: SparkEngine,
+        frames: Mapping[str, pd.DataFrame],
+        *,
+        pieces: int,
+        pause_s: float,
+        share: float = 1.0,
+    ) -> None:
         self._engine = engine
+        self._due = round(pieces * share)
         self._frames = frames
         self._pieces = pieces
         self._pause_s = pause_s
@@ -47,7 +57,7 @@ class Feeder:
         self._thread.join()
 
     def _feed(self) -> None:
-        for piece in range(self._pieces):
+        for piece in range(self._due):
             for source, frame in self._frames.items():
                 topic = self._engine.runtime.topics[source]
                 low, high = (len(frame) * part // self._pieces for part in (piece, piece + 1))
@@ -87,16 +97,21 @@ def run_with_rescales(
     how: Callable[[int], str],
     seed: int,
     pause_s: float = 0.05,
+    pieces: int | None = None,
+    share: float = 1.0,
 ) -> SparkEngine:
-    """Feed, rescale at random, drain, stop; the output must be what pandas computes."""
+    """Feed, rescale at random, drain, stop; the output must be what pandas computes.
+
+    With a share below 1 of the records it goes on rescaling until someone kills it.
+    """
     random = np.random.default_rng(seed)
     frames = job.inputs(records)
     engine = SparkEngine(job.build(), root, slots=24, spark=spark, settings=QUICK)
     names = engine.graph.names
     engine.start(Plan(parallelism=dict.fromkeys(names, 2)))
     try:
-        with Feeder(engine, frames, pieces=20 + 10 * rescales, pause_s=pause_s):
-            for number in range(rescales):
+        with Feeder(engine, frames, pieces=pieces or 20 + 10 * rescales, pause_s=pause_s, share=share):
+            for number in range(rescales) if share == 1.0 else itertools.count():
                 wanted = {name: int(random.integers(1, 7)) for name in names}
                 applied = engine.runtime.rescale(wanted, how(number))
                 assert applied.error is None, applied.error

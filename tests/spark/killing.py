@@ -19,17 +19,15 @@ LONGEST_LIFE_S = 400.0
 def kill_and_finish(
     root: Path, job: str, moments: Sequence[str], *, seed: int, say: Callable[[str], None] = lambda _line: None
 ) -> list[str]:
-    """Run a driver to its death at each of the moments, then one that must end well; what became of each.
-
-    A driver that gets to its end before its moment comes has verified the whole output: that is recorded, not hidden.
-    """
+    """Run a driver to its death at each of the moments, then one that must end well; what became of each."""
     random = np.random.default_rng(seed)
     fates = []
     for number, moment in enumerate([*moments, "never"]):
         began_s = time.monotonic()
         life_s = float(random.uniform(8.0, 30.0)) if moment == "any time" else LONGEST_LIFE_S
+        life = [moment, str(number), str(len(moments) + 1)]
         driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.victim", str(root), job, str(seed + number), moment],
+            [sys.executable, "-m", "tests.spark.victim", str(root), job, str(seed + number), *life],
             cwd=REPOSITORY,
             start_new_session=True,
             stdout=subprocess.PIPE,

@@ -1,8 +1,8 @@
 """A driver made to be killed: runs a job with rescales to its verified end, unless it dies at a given moment.
 
-`python -m tests.spark.victim ROOT JOB SEED MOMENT`, where MOMENT is one of `MOMENTS`. Started again with the same
-folder it goes on; records are fed under the same batch ids, so what was fed before counts once. Exit code 0 means that
-the output was that of an independent computation.
+`python -m tests.spark.victim ROOT JOB SEED MOMENT LIFE LIVES`, where MOMENT is one of `MOMENTS`. Started again with the
+same folder it goes on. Every life feeds its share of the records, and those of the lives before under the same batch
+ids, so that they count once. The last must end with exit code 0: its output was that of an independent computation.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from tests.spark.flow import run_with_rescales
 from tests.spark.jobs import JOBS
 
 MOMENTS = ("never", "any time", "before a commit", "after a commit", "while trimming", "while rewriting state")
-RECORDS = 6000
-RESCALES = 3
+RECORDS_PER_LIFE = 1500
+PIECES_PER_LIFE = 32
+LAST_RESCALES = 2
 
 
 def die() -> None:
@@ -75,6 +76,7 @@ def arrange_death(moment: str, random: np.random.Generator) -> None:
 
 def main() -> None:
     root, name, seed, moment = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    life, lives = int(sys.argv[5]), int(sys.argv[6])
     random = np.random.default_rng(seed)
     arrange_death(moment, random)
     job = next(job for job in JOBS if job.name == name)
@@ -82,11 +84,13 @@ def main() -> None:
         job,
         None,
         root,
-        records=RECORDS,
-        rescales=RESCALES,
+        records=RECORDS_PER_LIFE * lives,
+        rescales=LAST_RESCALES,
         how=lambda number: "live" if number % 2 else "repartition",
         seed=seed,
         pause_s=0.15,
+        pieces=PIECES_PER_LIFE * lives,
+        share=(life + 1) / lives,
     )
 
 

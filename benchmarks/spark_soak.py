@@ -1,0 +1,127 @@
+"""Whether a long run grows: disk, driver memory and the cost of a batch, the last quarter over the second.
+
+python benchmarks/spark_soak.py [--short] [--batches N]
+
+Many small batches through a stateless and a counting operator (fixed keys, so the state itself does not grow); an hour of
+one-second triggers is 3600 batches of each. The first quarter is left out: caches fill and code is compiled there. The
+final output is trimmed by a consumer that follows it, as a reader outside would.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from processes import resident_mb
+from sluice import Pipeline
+from sluice.engines.spark.engine import SparkEngine
+from sluice.engines.spark.query import QuerySettings
+from sluice.engines.spark.session import start_session
+from sluice.model import Plan
+
+RECORDS_PER_S = 2_000.0
+SAMPLES = 40
+READER = "outside"
+
+
+@dataclass(frozen=True)
+class Sample:
+    batch: int
+    disk_mb: float
+    python_mb: float
+    heap_mb: float
+    batch_ms: float
+
+
+def pipeline() -> Pipeline:
+    made = Pipeline("soak")
+
+    def generate(first: int, count: int, time_s: float, seed: int) -> pa.Table:  # noqa: ARG001 (its protocol)
+        numbers = np.arange(first, first + count)
+        return pa.table({"key": numbers % 1000, "value": numbers})
+
+    made.source("events", "key BIGINT, value BIGINT", generate=generate)
+    made.operator("double", lambda events: events.selectExpr("key", "value * 2 AS value"), "events")
+    made.operator("count", lambda double: double.groupBy("key").count(), "double", output_mode="update")
+    made.sink("out", "count")
+    return made
+
+
+def disk_mb(root: Path) -> float:
+    total = 0
+    for folder, _, names in os.walk(root):
+        for name in names:
+            try:
+                total += os.path.getsize(os.path.join(folder, name))
+            except FileNotFoundError:
+                continue
+    return total / 2**20
+
+
+def heap_mb(spark: SparkSession) -> float:
+    """What is left after a collection."""
+    jvm = spark.sparkContext._jvm
+    jvm.java.lang.System.gc()
+    runtime = jvm.java.lang.Runtime.getRuntime()
+    return (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="200 batches")
+    parser.add_argument("--batches", type=int, default=3600)
+    arguments = parser.parse_args()
+    batches = 200 if arguments.short else arguments.batches
+    spark = start_session("soak", threads=8)
+    samples: list[Sample] = []
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        engine = SparkEngine(
+            pipeline(),
+            root,
+            slots=4,
+            spark=spark,
+            settings=QuerySettings(trigger_s=0.1),
+            arrivals={"events": lambda times_s: np.full_like(times_s, RECORDS_PER_S)},
+        )
+        engine.start(Plan(parallelism={"double": 2, "count": 2}))
+        out = engine.runtime.topics["out"]
+        out.register(READER)
+        while len(samples) < SAMPLES:
+            due = batches * (len(samples) + 1) // SAMPLES
+            while (done := (out.last_batch_id("count") or 0)) < due:
+                engine.clock.sleep_s(0.5)
+            engine.observe()
+            out.acknowledge(READER, out.end_offset())
+            query = engine.runtime.queries["count"]._streaming
+            assert query is not None
+            batch_ms = statistics.median(p.durationMs["triggerExecution"] for p in query.recentProgress[-20:])
+            sample = Sample(done, disk_mb(root), resident_mb(os.getpid()), heap_mb(spark), batch_ms)
+            samples.append(sample)
+            print(sample, flush=True)
+        engine.stop()
+    report(samples)
+    spark.stop()
+
+
+def report(samples: Sequence[Sample]) -> None:
+    quarter = len(samples) // 4
+    for name in ("disk_mb", "python_mb", "heap_mb", "batch_ms"):
+        second, last = (
+            statistics.median(getattr(sample, name) for sample in part)
+            for part in (samples[quarter : 2 * quarter], samples[-quarter:])
+        )
+        print(f"{name:10} {second:8.1f} -> {last:8.1f}, ratio {last / second:.2f}")
+
+
+if __name__ == "__main__":
+    main()
