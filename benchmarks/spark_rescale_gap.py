@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from measuring import SteadyFeed
 from sluice import Pipeline
 from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.session import start_session
@@ -31,7 +32,7 @@ AFTER_S = 10.0
 SCHEMA = "key BIGINT, value BIGINT"
 
 
-def generate(first: int, count: int, time_s: float, seed: int) -> pa.Table:  # noqa: ARG001 (its protocol)
+def keyed(first: int, count: int) -> pa.Table:
     numbers = np.arange(first, first + count)
     return pa.table({"key": numbers * 7919 % KEYS, "value": numbers})
 
@@ -46,7 +47,7 @@ def counting(events: DataFrame) -> DataFrame:
 
 def pipeline(stateful: bool) -> Pipeline:
     made = Pipeline("gap")
-    made.source("events", SCHEMA, generate=generate)
+    made.source("events", SCHEMA)
     if stateful:
         made.operator("op", counting, "events", output_mode="update")
     else:
@@ -69,7 +70,7 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
         root,
         slots=8,
         spark=spark,
-        arrivals={"events": lambda times_s: np.full_like(times_s, RECORDS_PER_S)},
+        feed=SteadyFeed("events", RECORDS_PER_S, keyed),
     )
     engine.start(Plan(parallelism={"op": 2}))
     out = engine.runtime.topics["out"]

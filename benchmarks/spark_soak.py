@@ -2,9 +2,9 @@
 
 python benchmarks/spark_soak.py [--short] [--batches N]
 
-Many small batches through a stateless and a counting operator (fixed keys, so the state itself does not grow); an hour of
-one-second triggers is 3600 batches of each. The first quarter is left out: caches fill and code is compiled there. The
-final output is trimmed by a consumer that follows it, as a reader outside would.
+Many small batches through a stateless and a counting operator (fixed keys, so the state itself does not grow); an hour
+of one-second triggers is 3600 batches of each. The first quarter is left out: caches fill and code is compiled there.
+The final output is trimmed by a consumer that follows it, as a reader outside would.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from processes import resident_mb
+from measuring import SteadyFeed, resident_mb
 from sluice import Pipeline
 from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.query import QuerySettings
@@ -42,14 +42,14 @@ class Sample:
     batch_ms: float
 
 
+def events(first: int, count: int) -> pa.Table:
+    numbers = np.arange(first, first + count)
+    return pa.table({"key": numbers % 1000, "value": numbers})
+
+
 def pipeline() -> Pipeline:
     made = Pipeline("soak")
-
-    def generate(first: int, count: int, time_s: float, seed: int) -> pa.Table:  # noqa: ARG001 (its protocol)
-        numbers = np.arange(first, first + count)
-        return pa.table({"key": numbers % 1000, "value": numbers})
-
-    made.source("events", "key BIGINT, value BIGINT", generate=generate)
+    made.source("events", "key BIGINT, value BIGINT")
     made.operator("double", lambda events: events.selectExpr("key", "value * 2 AS value"), "events")
     made.operator("count", lambda double: double.groupBy("key").count(), "double", output_mode="update")
     made.sink("out", "count")
@@ -91,7 +91,7 @@ def main() -> None:
             slots=4,
             spark=spark,
             settings=QuerySettings(trigger_s=0.1),
-            arrivals={"events": lambda times_s: np.full_like(times_s, RECORDS_PER_S)},
+            feed=SteadyFeed("events", RECORDS_PER_S, events),
         )
         engine.start(Plan(parallelism={"double": 2, "count": 2}))
         out = engine.runtime.topics["out"]

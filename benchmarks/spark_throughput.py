@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from processes import cpu_s
+from measuring import cpu_s
 from sluice import Pipeline
 from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
 from sluice.engines.spark.session import start_session

@@ -52,7 +52,7 @@ def after(original: Callable[..., Any], action: Callable[..., None]) -> Callable
 
 def arrange_death(moment: str, random: np.random.Generator) -> None:
     """Commits of operators only: the feeder's would mean dying at the very start."""
-    calls_left = int(random.integers(1, 5))
+    calls_left = int(random.integers(1, 3))
 
     def die_at_last_call(_self: object, producer: str = "", *_args: object) -> None:
         nonlocal calls_left

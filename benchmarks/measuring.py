@@ -1,0 +1,84 @@
+"""What the Spark benchmarks share: records at a steady rate, and what a run costs the machine.
+
+Memory and CPU are those of every process of this session: the driver, its JVM, the Python workers.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+
+from sluice.engines.spark.topic import Topic
+
+
+class SteadyFeed:
+    """Appends `make(first, count)` to one source four times a second from a thread, however busy the machine is."""
+
+    def __init__(self, source: str, records_per_s: float, make: Callable[[int, int], pa.Table]) -> None:
+        self._source = source
+        self._records_per_s = records_per_s
+        self._make = make
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, topics: Mapping[str, Path]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(Topic.open(topics[self._source]),), daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        return None
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, topic: Topic) -> None:
+        began_s, fed, batch_id = time.monotonic(), 0, 0
+        while not self._stopped.wait(0.25):
+            due = int((time.monotonic() - began_s) * self._records_per_s) - fed
+            if due:
+                topic.append(self._make(fed, due).cast(topic.schema), producer="feed", batch_id=batch_id)
+                fed, batch_id = fed + due, batch_id + 1
+
+
+def session_processes() -> Iterator[Path]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if os.getsid(int(entry.name)) == os.getsid(0):
+                    yield entry
+            except ProcessLookupError:
+                continue
+
+
+def cpu_s() -> float:
+    ticks = 0
+    for process in session_processes():
+        try:
+            fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        ticks += sum(int(field) for field in fields[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def memory_mb() -> float:
+    """Proportional set size: pages that workers share count once."""
+    total_kb = 0
+    for process in session_processes():
+        try:
+            lines = (process / "smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        total_kb += next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return total_kb / 1024
+
+
+def resident_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
