@@ -141,7 +141,7 @@ def _show(groups: list[GroupScore]) -> None:
     for (pipeline, workload), found in cases.items():
         table = Table("policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval")
         for group in found:
-            table.add_row(group.policy, *(_cell(group.estimates[metric]) for metric in COLUMNS.values()))
+            table.add_row(group.policy, *(cell_text(group.estimates[metric]) for metric in COLUMNS.values()))
         console.print(table)
 
 
@@ -154,7 +154,7 @@ def _overview(groups: list[GroupScore], cases: int) -> Table:
     return table
 
 
-def _cell(found: Estimate) -> str:
+def cell_text(found: Estimate) -> str:
     if found.mean is None:
         return "-"
     if found.low is None:

@@ -44,6 +44,8 @@ class RunSpec:
     seed: int = 0
     slo_s: float = 30.0
     simulator: Mapping[str, Any] = field(default_factory=dict)
+    initial_parallelism: int | None = None
+    """Instances of every operator at the start; null: as the pipeline says. The simulator's."""
     dry_run: bool = False
     placing: Placing | None = None
 
@@ -81,7 +83,7 @@ def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Plan]:
         )
         for source, share in spec.pipeline.source_shares().items()
     }
-    initial = {name: job.initial_parallelism.get(name, 1) for name in job.graph.names}
+    initial = {name: spec.initial_parallelism or job.initial_parallelism.get(name, 1) for name in job.graph.names}
     return SimulatedEngine(job, curves, spec.seed), Plan(parallelism=initial)
 
 

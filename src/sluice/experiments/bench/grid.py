@@ -67,6 +67,7 @@ class Cell(Frozen):
     slo_s: float = 30.0
     guards: dict[str, Setting] = Field(default_factory=lambda: dict(THESIS_GUARDS))
     simulator: dict[str, Setting] = Field(default_factory=dict)
+    initial_parallelism: int | None = Field(None, ge=1)
 
     @property
     def key(self) -> str:
@@ -97,6 +98,7 @@ class Cell(Frozen):
             seed=self.seed,
             slo_s=self.slo_s,
             simulator=self.simulator,
+            initial_parallelism=self.initial_parallelism,
         )
 
 

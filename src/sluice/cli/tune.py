@@ -1,0 +1,76 @@
+"""`sluice tune`: search a policy's parameters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sluice.cli.app import app
+from sluice.cli.bench import Names, On, Processes, cell_text, run_with_progress
+from sluice.cli.listings import AsJson
+from sluice.experiments.bench.grid import Choice, grid
+from sluice.experiments.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
+
+
+@app.command("tune")
+def tune(
+    policy: Annotated[str, typer.Argument(help="Whose parameters; see 'sluice policies'.")],
+    over: Annotated[
+        list[str], typer.Option("--over", metavar="KEY=VALUES", help="key=0.5,0.6,0.7 or key=0.5..0.9:5. Repeatable.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the search; the same folder again resumes it.")],
+    pipeline: Annotated[Names, typer.Option(help="Repeatable; default: q1 and q11, as in the thesis.")] = None,
+    workload: Annotated[Names, typer.Option(help="Repeatable; default: cosine, as in the thesis.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, 2, ...")] = 5,
+    at_most: Annotated[
+        int | None, typer.Option("--random", min=1, help="Try only so many combinations, chosen at random.")
+    ] = None,
+    late_weight: Annotated[float, typer.Option(min=0, help="Price of lateness in the score.")] = LATE_WEIGHT,
+    slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
+    on: On = None,
+    processes: Processes = None,
+    as_json: AsJson = False,
+) -> None:
+    """Try a policy's parameters on several loads and seeds, best first.
+
+    The score is the cost against a planner that knows the load, plus --late-weight times the share of time above
+    the latency objective. A star marks settings that no other beats in both.
+
+    Example: sluice tune ds2 --over over_provisioning=1.0,1.2,1.4 --out runs/tune-ds2
+    """
+    ranges = dict(parse_range(text) for text in over)
+    cells = grid(
+        [Choice.parse_text(text) for text in pipeline or ["q1", "q11"]],
+        [Choice.parse_text(text) for text in workload or ["cosine"]],
+        variants(policy, ranges, at_most),
+        range(seeds),
+        slo_s=slo,
+    )
+    results = run_with_progress(cells, out, on=on, processes=processes, quiet=as_json)
+    found = rank([result.row for result in results], late_weight)
+    if as_json:
+        print(json.dumps([variant.to_data() for variant in found], indent=2))
+    else:
+        Console().print(_table(found, late_weight))
+
+
+def _table(found: list[Variant], late_weight: float) -> Table:
+    title = f"score = cost + {late_weight:g} x share above the objective; lower is better"
+    table = Table("", "settings", "score", "cost", "late", "slots", "latency s", "to default", title=title)
+    for variant in found:
+        table.add_row(
+            "*" if variant.unbeaten else "",
+            variant.policy,
+            cell_text(variant.score),
+            cell_text(variant.cost_ratio),
+            cell_text(variant.slo_violation_ratio),
+            cell_text(variant.avg_slots),
+            cell_text(variant.avg_latency_s),
+            cell_text(variant.difference) if variant.difference else "default",
+        )
+    return table
