@@ -131,7 +131,8 @@ def _compare(
 ) -> Comparison:
     pairs = [(ours[seed][metric], theirs[seed][metric]) for seed in sorted(ours.keys() & theirs.keys())]
     differences = np.array([a - b for a, b in pairs if a is not None and b is not None])
-    testable = differences.size >= 2 and bool(np.ptp(differences) > 0)
+    # differences that are all the same have no spread to test against
+    testable = differences.size >= 2 and bool(np.ptp(differences) > 1e-9 * np.abs(differences).max())
     engine, pipeline, workload = case
     return Comparison(
         engine=engine,
