@@ -1,0 +1,34 @@
+"""`sluice results`: docs/results.md from outputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sluice.cli.app import app
+from sluice.cli.listings import AsJson
+from sluice.report.results import write_results
+
+
+@app.command("results")
+def results(
+    bench: Annotated[list[Path] | None, typer.Option(help="Folder of a bench. Repeatable.")] = None,
+    reproduced: Annotated[
+        list[Path] | None, typer.Option(help="Output of 'sluice reproduce PAPER --json'. Repeatable.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results.md and its pictures.")] = Path("docs"),
+    as_json: AsJson = False,
+) -> None:
+    """Write results.md, with pictures, from benches and reproductions: nothing in it is typed by hand.
+
+    Example: sluice results --bench runs/full --reproduced runs/kanis.json --out docs
+    """
+    written = write_results(out, bench or [], reproduced or [])
+    if as_json:
+        print(json.dumps([str(path) for path in written], indent=2))
+    else:
+        Console().print(f"{written[0]} and {len(written) - 1} pictures", soft_wrap=True)
