@@ -46,7 +46,7 @@ def hashing():
 def test_two_cores_are_measured_faster_than_one_and_the_model_says_so():
     pytest.importorskip("sklearn")
     target = SparkSampling(hashing(), {"events": RECORDS}, files_per_batch=4)
-    convergence = Convergence(windows=4, tolerance=0.1, max_windows=25)
+    convergence = Convergence(windows=3, tolerance=0.15, max_windows=15)
     samples = FixedStepSampling(step=1).sample(target, [size(1), size(2)], convergence)
     one, two = samples
     assert two.rate > one.rate > 0
