@@ -112,6 +112,13 @@ def test_several_bottlenecks_at_once_is_an_option():
     assert wish(Dhalion(scale_all_bottlenecks=True), observation) == {"a": 4, "b": 4, "x": 4, "y": 5}
 
 
+def test_with_the_bottleneck_whoever_would_be_the_next_one_can_grow_too():
+    # map doubles; sink, 90 % busy, would need 1.8 times what it has; the source, 40 % busy, can send twice as much
+    observation = chain(source={"backpressure": 0.5, "busy": 0.4}, sink={"busy": 0.9})
+    assert wish(Dhalion(), observation) == {"source": 4, "map": 16, "sink": 6}
+    assert wish(Dhalion(scale_all_bottlenecks=True), observation) == {"source": 4, "map": 16, "sink": 11}
+
+
 def test_scaling_down_by_measured_use_is_an_option():
     # 8 instances 30 % busy need 8 * 0.3 / 0.8 = 3; a busy one is not scaled up by this
     by_use = Dhalion(scale_down_use=0.8)

@@ -75,7 +75,7 @@ class Dhalion:
     buffer_close_to_zero: float = parameter(0.2, "share of the input buffer in use that still counts as empty")
     backpressure_threshold: float = parameter(0.1, "share of time blocked above which an operator is backpressured")
     scale_all_bottlenecks: bool = parameter(
-        False, "scale up every bottleneck at once, and sources that lag beside them (thesis 8.3)"
+        False, "scale up every bottleneck at once, and whoever would be the next one (thesis 8.3)"
     )
     scale_down_use: float = parameter(
         0.0, "scale down to this busy share instead of by the factor; 0 is off (thesis 8.3)"
@@ -119,6 +119,8 @@ class Dhalion:
         if lacking and not self.scale_all_bottlenecks:
             name = worst(observation, lacking)
             lacking = {name: lacking[name]}
+        if lacking and self.scale_all_bottlenecks:
+            lacking |= _next_bottlenecks(observation, lacking)
         return Diagnosis(under_provisioned=lacking, finding=_describe(symptoms))
 
     def resolve(self, observation: Observation, diagnosis: Diagnosis) -> Decision:
@@ -168,6 +170,16 @@ class Dhalion:
         if factor is not None:
             return f" (times {number(factor)})"
         return f" (to a busy share of {number(self.scale_down_use)})" if self.scale_down_use else ""
+
+
+def _next_bottlenecks(observation: Observation, lacking: dict[str, float]) -> dict[str, float]:
+    """Who could not follow: busy now, times as much as the bottleneck will take in, is more than all the time."""
+    faster = max(lacking.values())
+    return {
+        name: factor
+        for name, metrics in observation.operators.items()
+        if name not in lacking and (factor := (metrics.busy or 0.0) * faster) > 1
+    }
 
 
 def _describe(symptoms: Symptoms) -> str:
