@@ -30,6 +30,9 @@ Q1_MAPPER = {
 """Capacity by parallelism of the Nexmark Q1 mapper, published with ContTune (records/s)."""
 
 
+KINDS = ("feasible-mean", "expected-improvement")
+
+
 def history_of(curve, parallelisms):
     return History({p: (curve(p),) for p in parallelisms})
 
@@ -185,6 +188,15 @@ def test_one_odd_window_changes_nothing():
     assert doubted.samples == history.samples
     assert doubted.add(4, 99.0, tolerance=0.25).samples == {4: (100.0, 101.0, 99.0)}
     assert doubted.add(4, 41.0, tolerance=0.25).samples == {4: (40.0, 41.0)}
+
+
+def test_expected_improvement_dares_what_the_mean_rules_out_until_it_was_measured():
+    seen = {4: (400.0,), 8: (760.0,), 12: (1085.0,), 16: (1400.0,)}
+    load = 1.003 * float(History(seen).fit(reach=16).predict([11])[0][0])
+    chosen = {kind: acquire(History(seen), load, acquisition=kind, p_max=16) for kind in KINDS}
+    assert chosen == {"feasible-mean": 12, "expected-improvement": 11}
+    tried = History({**seen, 11: (0.997 * load,)})
+    assert acquire(tried, load, acquisition="expected-improvement", p_max=16) == 12
 
 
 def test_expected_improvement_tries_fewer_instances_than_the_mean_allows_but_stops():

@@ -17,7 +17,7 @@ from sluice.policies.numbers import number
 
 Acquisition = Literal["feasible-mean", "expected-improvement"]
 MOST_CANDIDATES = 2000
-SMALLEST_IMPROVEMENT = 0.5
+SMALLEST_IMPROVEMENT = 0.1
 """Expected instances saved, below which constrained expected improvement stops trying: its value never reaches 0."""
 
 

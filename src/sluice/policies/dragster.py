@@ -83,11 +83,7 @@ class Dragster:
         if flow is None or not beliefs:
             return self._wait(now, len(beliefs)), kept
 
-        job = JobModel.of(flow, beliefs, now)
-        affordable = job.carried(self._afford(dict.fromkeys(job.names, self.max_parallelism), job))
-        if 0 < affordable < 1:
-            # prices of a load that nothing carries grow for ever and mean nothing: plan for what can be carried
-            job = JobModel.of(flow.scaled(affordable), beliefs, now)
+        job = self._affordable(JobModel.of(flow, beliefs, now))
         shortage = job.shortage()
         kept["dual"] = self._dual(memory, job, shortage, slot)
         kept |= self._account(memory, job, shortage, observation.interval_s)
@@ -95,25 +91,42 @@ class Dragster:
         target = np.where(job.silent, job.demand, self._target(memory, job, dual))
         kept["target"] = dict(zip(job.names, target.tolist(), strict=True))
         wanted = dict(zip(job.names, (target / job.selectivity).tolist(), strict=True))
-
-        wish = {
+        tracked = {
             name: track(belief, wanted[name], now[name], slot=slot, delta=self.delta)
             for name, belief in beliefs.items()
         }
-        wish = self._afford({**now, **wish}, job)
+        wish = self._afford({**now, **tracked}, job)
+        return self._explained(wish, now, wanted, kept, forgot), kept
+
+    def _explained(
+        self,
+        wish: dict[str, int],
+        now: Mapping[str, int],
+        wanted: Mapping[str, float],
+        kept: Memory,
+        forgot: tuple[str, ...],
+    ) -> Decision:
         measures = {f"{name}_records": kept[name] for name in ("regret", "fit", "shortfall")}
         note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
         changed = sorted((name for name in wish if wish[name] != now[name]), key=lambda n: -abs(wish[n] - now[n]))
         if not changed:
-            held = f"dragster: slot {slot}, every target capacity is met by {sum(now.values())} slots{note}"
-            return Decision.hold(held, measures), kept
+            held = f"dragster: slot {kept['slot']}, every target capacity is met by {sum(now.values())} slots{note}"
+            return Decision.hold(held, measures)
         told = listing(
             f"{name} {now[name]} -> {wish[name]} for a capacity of {number(wanted.get(name, 0.0))} rec/s"
             f" (price {number(kept['dual'].get(name, 0.0))})"
             for name in changed
         )
-        reason = f"dragster: slot {slot}, {told}{note}"
-        return Decision(parallelism=wish, reason=reason, measures=measures), kept
+        reason = f"dragster: slot {kept['slot']}, {told}{note}"
+        return Decision(parallelism=wish, reason=reason, measures=measures)
+
+    def _affordable(self, job: JobModel) -> JobModel:
+        """The job at the load that the largest configuration carries.
+
+        Prices of a load that nothing carries would grow for ever and mean nothing (the paper's assumption 1).
+        """
+        share = job.carried(self._afford(dict.fromkeys(job.names, self.max_parallelism), job))
+        return JobModel.of(job.flow.scaled(share), job.beliefs, job.now) if 0 < share < 1 else job
 
     def _dual(self, memory: Memory, job: JobModel, shortage: Vector, slot: int) -> dict[str, float]:
         """Equation 15 with `gamma = 1 / sqrt(t)`, shortages as shares of what an operator is asked for."""
