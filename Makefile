@@ -11,7 +11,7 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	touch $(READY)
 
-demo: $(READY)  ## embedded Spark: DS2 follows a day's load, two minutes long; then the table and the picture
+demo: $(READY)  ## embedded Spark: DS2 follows a compressed cosine for two minutes; then the table and the picture
 	$(BIN)/sluice run wordcount --engine spark --policy ds2 --workload cosine --workload-set minutes=90 \
 		--duration 120 --interval 5 --guard cooldown_s=5 --seed 1 --out demo-out
 
