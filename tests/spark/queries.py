@@ -32,7 +32,7 @@ class Checked:
 
 
 def check_query(answer: Answer, spark: object, root: Path, *, events: int, rescales: int, seed: int) -> Checked:
-    """Every `blocks / rescales` blocks all operators get another parallelism: live, the last time with their state."""
+    """Every `blocks / rescales` blocks all operators get another parallelism while records flow."""
     began_s = time.monotonic()
     random = np.random.default_rng(seed)
     job = answer.job()
@@ -48,7 +48,7 @@ def check_query(answer: Answer, spark: object, root: Path, *, events: int, resca
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
                 wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
                 wanted = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
-                applied = engine.runtime.rescale(wanted, "repartition" if number == len(blocks) - 1 else "live")
+                applied = engine.runtime.rescale(wanted, "live")
                 assert applied.error is None, applied.error
         wait_until(lambda: drained(engine), engine, "drained pipeline")
         flush = answer.flush(job, tables)
