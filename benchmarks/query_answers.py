@@ -2,7 +2,8 @@
 
 python benchmarks/query_answers.py [--short] [QUERY ...]
 
-200,000 events each (6,000 with --short), all operators rescaled six times at random. Answers must be equal as multisets of rows, and every record read exactly once.
+200,000 events each (6,000 with --short), all operators rescaled six times at random. Answers must be equal
+as multisets of rows, and every record read exactly once.
 """
 
 from __future__ import annotations
