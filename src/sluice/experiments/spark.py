@@ -35,6 +35,7 @@ class SparkSettings:
     trigger_s: float = parameter(1.0, "time between the starts of micro-batches; full ones take about twice as long")
     topic_bound_records: int | None = parameter(None, "lag at which those who write a topic are held back")
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
+    keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
     master: str | None = parameter(None, "a cluster's master URL; without one Spark runs in this process")
 
     def __post_init__(self) -> None:
@@ -101,7 +102,9 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
         root,
         slots=settings.slots,
         master=settings.master,
-        settings=QuerySettings(trigger_s=settings.trigger_s, topic_bound_records=bound),
+        settings=QuerySettings(
+            trigger_s=settings.trigger_s, topic_bound_records=bound, keep_output=settings.keep_output
+        ),
         rescale=settings.rescale,
         feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )

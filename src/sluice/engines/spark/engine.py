@@ -166,6 +166,7 @@ class SparkEngine:
     def tick(self) -> None:
         """What must happen now and then while time passes: cheap, and safe to call at any time."""
         self.runtime.raise_failure()
+        self.runtime.trim_output()
         if self._feed:
             self._feed.check()
         latencies_s = self._latencies_s()

@@ -86,13 +86,25 @@ def at_batch_boundary(checkpoint: Path) -> bool:
 
 
 def committed_offsets(checkpoint: Path) -> dict[str, int]:
-    """Topic -> where the last finished batch ended, from Spark's offset log: two lines of head, one per source."""
-    _, done = last_batches(checkpoint)
-    if done < 0:
-        return {}
-    _version, _metadata, *sources = (checkpoint / "offsets" / str(done)).read_text().splitlines()
+    """Topic -> where the last finished batch ended, from Spark's offset log."""
+    _, *sources = _offset_log(checkpoint)
     offsets = [json.loads(line) for line in sources if line != "-"]
     return {offset["topic"]: int(offset["offset"]) for offset in offsets}
+
+
+def state_partitions_of(checkpoint: Path) -> int | None:
+    """In how many partitions the state is, from Spark's own record; None before the first finished batch."""
+    metadata, *_ = _offset_log(checkpoint)
+    found = json.loads(metadata).get("conf", {}).get("spark.sql.shuffle.partitions")
+    return None if found is None else int(found)
+
+
+def _offset_log(checkpoint: Path) -> list[str]:
+    """The lines of the last finished batch: settings, then one per source."""
+    _, done = last_batches(checkpoint)
+    if done < 0:
+        return ["{}"]
+    return (checkpoint / "offsets" / str(done)).read_text().splitlines()[1:]
 
 
 def _newest(log: Path) -> int:

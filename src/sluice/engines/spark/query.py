@@ -43,6 +43,7 @@ class QuerySettings:
     batches_per_target: float = 2.0
     topic_bound_records: int | None = None
     boundary_timeout_s: float = 120.0
+    keep_output: bool = True
 
     @property
     def target_batch_s(self) -> float:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sluice.engines.spark.compile import CompiledPipeline, Query
-from sluice.engines.spark.folders import Folders, QueryState, SavedState, last_batches
+from sluice.engines.spark.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
 from sluice.engines.spark.pipeline import Pipeline
 from sluice.engines.spark.query import POLL_S, OperatorQuery, QuerySettings
 from sluice.engines.spark.topic import Topic
@@ -26,6 +26,8 @@ Rescale = Literal["live", "repartition"]
 """live: from the next batch on, nothing stops. repartition: stop between two batches, rewrite the state, restart."""
 
 
+DISCARD = "discard"
+"""Consumer of output topics that are not kept: a topic drops only what somebody has read."""
 NO_PYTHON = "Python worker failed to connect back"
 """Spark gives a Python process ten seconds to start, which a busy machine may exceed."""
 STARTS_TRIED = 5
@@ -74,6 +76,12 @@ class Runtime:
             while query.is_initialising:
                 time.sleep(POLL_S)
         self.raise_failure()
+
+    def trim_output(self) -> None:
+        """Unless the output is to be kept, let go of what nobody reads."""
+        if not self._settings.keep_output:
+            for topic in self._unread_topics():
+                topic.acknowledge(DISCARD, topic.end_offset())
 
     def query_of_run(self, run_id: str) -> OperatorQuery | None:
         return next((query for query in self.queries.values() if run_id in query.run_ids), None)
@@ -169,15 +177,19 @@ class Runtime:
         return _reason(str(error))
 
     def _finish_interrupted(self) -> None:
-        """A crash in the middle of a rewrite left its batch open: the same rewrite again completes it."""
+        """A crash in the middle of a rewrite left its batch open: the same rewrite again completes it.
+
+        In how many partitions the state is, Spark's own record says: a crash may have come between a rewrite and our
+        note of it.
+        """
         for query in self.queries.values():
+            checkpoint = self.folders.checkpoint(query.name)
+            begun, done = last_batches(checkpoint)
             wanted = query.state.repartition_to
-            if wanted is None:
-                continue
-            begun, done = last_batches(self.folders.checkpoint(query.name))
-            if begun > done:
+            if wanted is not None and begun > done:
                 query.rewrite_state(wanted)
-            query.state = query.state.model_copy(update={"repartition_to": None})
+            recorded = state_partitions_of(checkpoint) or query.state.state_partitions
+            query.state = query.state.model_copy(update={"repartition_to": None, "state_partitions": recorded})
         self._save()
 
     def _needs_more_state(self, name: str, parallelism: int) -> bool:
@@ -201,6 +213,15 @@ class Runtime:
         for query in self.compiled.queries:
             for topic in query.inputs:
                 self.topics[topic].register(query.name)
+        for unread in self._unread_topics():
+            if self._settings.keep_output:
+                unread.unregister(DISCARD)
+            else:
+                unread.register(DISCARD)
+
+    def _unread_topics(self) -> list[Topic]:
+        read = {topic for query in self.compiled.queries for topic in query.inputs}
+        return [self.topics[query.output] for query in self.compiled.queries if query.output not in read]
 
     def _save(self) -> None:
         """Operators that rescale together save from their own threads: the last one must have the newest states."""

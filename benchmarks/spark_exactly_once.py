@@ -1,0 +1,82 @@
+"""Random rescales while records flow, live and by rewriting the state: is the output that of a batch computation?
+
+For every job of the tests (filter-map, running count, windowed count, session window, deduplication, stream-stream
+join): so many rescales of all operators to random parallelisms, then every row of the output is compared with what
+pandas makes of the same records. Prints rescales, records, lost and repeated ones, and how long operators stood still.
+
+    python -m benchmarks.spark_exactly_once            # 20 rescales per job and kind
+    python -m benchmarks.spark_exactly_once --short    # 3 of each
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sluice.engines.spark.runtime import Runtime
+from sluice.engines.spark.session import start_session
+from sluice.model import Applied
+from tests.spark.flow import run_with_rescales
+from tests.spark.jobs import JOBS, Job
+
+RECORDS_PER_RESCALE = 500
+
+
+@contextmanager
+def recorded_rescales() -> Iterator[list[Applied]]:
+    found: list[Applied] = []
+    original: Callable[..., Applied] = Runtime.rescale
+
+    def recording(*args: Any, **options: Any) -> Applied:
+        found.append(original(*args, **options))
+        return found[-1]
+
+    Runtime.rescale = recording  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        Runtime.rescale = original  # type: ignore[method-assign]
+
+
+def measure(job: Job, kind: str, rescales: int, seed: int, spark: object) -> str:
+    with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
+        with recorded_rescales() as applied:
+            engine = run_with_rescales(
+                job,
+                spark,
+                Path(folder),
+                records=RECORDS_PER_RESCALE * rescales,
+                rescales=rescales,
+                how=lambda _number: kind,
+                seed=seed,
+            )
+        count = engine.stop()
+    stood_s = [found.downtime_s for found in applied]
+    standstill = f"{statistics.median(stood_s):.2f} / {max(stood_s):.2f}"
+    figures = f"{len(applied):8} {count.processed:8} {count.lost:5} {count.duplicated:5}"
+    return f"{job.name:16} {kind:12} {figures} {standstill:>18}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="3 rescales of each kind instead of 20")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--job", action="append", choices=[job.name for job in JOBS], help="only this one")
+    options = parser.parse_args()
+    rescales = 3 if options.short else 20
+    spark = start_session("exactly once", threads=16)
+    print("job              kind         rescales  records  lost twice  standstill s: median / max; output as pandas'")
+    for job in JOBS:
+        if not options.job or job.name in options.job:
+            for kind in ("live", "repartition"):
+                print(measure(job, kind, rescales, options.seed, spark), flush=True)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()
