@@ -18,11 +18,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.spark.flow import run_with_rescales
+from tests.spark.jobs import JOBS, Job
+
 from sluice.engines.spark.runtime import Runtime
 from sluice.engines.spark.session import start_session
 from sluice.model import Applied
-from tests.spark.flow import run_with_rescales
-from tests.spark.jobs import JOBS, Job
 
 RECORDS_PER_RESCALE = 500
 
