@@ -32,7 +32,8 @@ POLL_S = 0.02
 BOUNDARY_TRIES = 5
 
 _starting = threading.Lock()
-"""A query copies the session's settings when it starts, so only one may start at a time."""
+"""A query copies the session's settings when it starts, so only one may start at a time; and each starts a Python
+process that Spark waits ten seconds for, so all at once would make each other late."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +125,10 @@ class OperatorQuery:
             self._spark.conf.set("spark.sql.shuffle.partitions", str(self.state.state_partitions))
             self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
             self._streaming = writer.start()
-        self.starts += 1
-        self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
+            self.starts += 1
+            self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
+            while self.is_initialising:
+                time.sleep(POLL_S)
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from sluice.engines.spark.compile import CompiledPipeline, Query
 from sluice.engines.spark.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
 from sluice.engines.spark.pipeline import Pipeline
-from sluice.engines.spark.query import POLL_S, OperatorQuery, QuerySettings
+from sluice.engines.spark.query import OperatorQuery, QuerySettings
 from sluice.engines.spark.topic import Topic
 from sluice.engines.spark.topic.sink import arrow_schema
 from sluice.errors import BadInputError, SluiceError
@@ -30,7 +30,7 @@ DISCARD = "discard"
 """Consumer of output topics that are not kept: a topic drops only what somebody has read."""
 NO_PYTHON = "Python worker failed to connect back"
 """Spark gives a Python process ten seconds to start, which a busy machine may exceed."""
-STARTS_TRIED = 5
+STARTS_TRIED = 12
 
 
 class OperatorFailedError(SluiceError):
@@ -72,9 +72,6 @@ class Runtime:
         self._finish_interrupted()
         for query in self.queries.values():
             query.start()
-            # one after the other: each starts a Python process, and all at once would make each other late
-            while query.is_initialising:
-                time.sleep(POLL_S)
         self.raise_failure()
 
     def trim_output(self) -> None:
