@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sluice.experiments.reproduce.base import Report, Row, Table, Verdict, reproduction, shown
+from sluice.experiments.reproduce.base import Report, Row, Table, Verdict, figure, reproduction, shown
 from sluice.experiments.reproduce.capsys_jobs import (
     Query,
     c5d_4xlarge,
@@ -45,6 +45,7 @@ Boxes = Mapping[str, Mapping[str, list[Measured]]]
 """Query -> strategy -> runs."""
 TENANTS_SHARE = 0.72
 """Of the rates of the queries alone, so that six queries fit on 18 workers instead of six times four."""
+OTHER_WEIGHTS = "the paper prints neither the weights nor the units of ODRP's objectives"
 SET_UP = (
     "Simulated: operators' costs are ours (the paper prints none), targets are where a perfectly even cluster would "
     "use 85 % of its scarcest resource.",
@@ -200,9 +201,15 @@ class Capsys:
                 "" if name == "caps" or "optimal" in placed.reason else "stopped at the time-out, not proven optimal"
             )
             rows += [
-                shown(f"{label}: throughput", throughput, round(run.throughput_share * rate), unit="rec/s"),
+                figure(
+                    f"{label}: throughput",
+                    throughput,
+                    round(run.throughput_share * rate),
+                    unit="rec/s",
+                    because=OTHER_WEIGHTS,
+                ),
                 shown(f"{label}: backpressure", backpressure, round(run.backpressure, 3)),
-                shown(f"{label}: slots", slots, sum(placement.parallelism.values())),
+                figure(f"{label}: slots", slots, sum(placement.parallelism.values()), because=OTHER_WEIGHTS),
                 shown(f"{label}: decision time", decision_s, round(placed.elapsed_s, 3), unit="s", note=stopped),
             ]
         only = shares["caps"] >= MET and all(share < MET for name, share in shares.items() if name != "caps")
@@ -283,14 +290,14 @@ def _claim(what: str, paper: str, ours: str, holds: bool, because: str = "") -> 
 
 
 def _compared(query: str, runs: Mapping[str, list[Measured]]) -> list[Row]:
-    """caps at the target, and nobody above it: smallest, median and largest share of the target."""
+    """caps at the target, the others below it: median, smallest and largest share of the target."""
     shares = {name: [run.throughput_share for run in found] for name, found in runs.items()}
-    best = min(shares["caps"]) >= max(np.mean(shares["default"]), np.mean(shares["evenly"])) - 0.005
-    return [
-        _claim(f"{query}: caps meets the target", "yes", _box(shares["caps"]), min(shares["caps"]) >= MET),
-        _claim(f"{query}: default", "below caps", _box(shares["default"]), bool(best)),
-        _claim(f"{query}: evenly", "below caps", _box(shares["evenly"]), bool(best)),
-    ]
+    rows = [_claim(f"{query}: caps meets the target", "yes", _box(shares["caps"]), min(shares["caps"]) >= MET)]
+    for name in ("default", "evenly"):
+        below = bool(np.mean(shares[name]) < np.mean(shares["caps"]) - 0.001)
+        because = f"{name} keeps up here: with tasks of nearly one weight, counting them balances the load"
+        rows.append(_claim(f"{query}: {name}", "below caps", _box(shares[name]), below, because))
+    return rows
 
 
 def _box(shares: list[float]) -> str:
@@ -318,11 +325,11 @@ def _slashed(values: Mapping[str, float], unit: str) -> str:
 
 
 def _step_row(strategy: str, number: int, paper: str, found: list[Step]) -> Row:
+    """caps must be right in every run; the others, drawn at random, are compared by what most runs do."""
     met = sum(step.meets_target for step in found)
     accurate = sum(step.accurate for step in found)
     ours = f"target {met}/{len(found)}, slots {accurate}/{len(found)} (mean {np.mean([s.slots for s in found]):.1f})"
-    what = f"{strategy}, step {number + 1}: target met, slots right"
-    if strategy != "caps":
-        return shown(what, paper, ours)
-    holds = met == accurate == len(found)
-    return _claim(what, paper, ours, holds, f"needed {found[0].slots_needed} slots")
+    most = " ".join("yes" if 2 * count > len(found) else "no" for count in (met, accurate))
+    holds = met == accurate == len(found) if strategy == "caps" else most == paper
+    because = f"{found[0].slots_needed} slots are needed; the paper shows one random draw, this is most of {len(found)}"
+    return _claim(f"{strategy}, step {number + 1}: target met, slots right", paper, ours, holds, because)
