@@ -20,6 +20,10 @@ from sluice.policies.flows import selectivities
 from sluice.policies.numbers import listing, number, ratio, whole_instances
 from sluice.registry import parameter
 
+PARTS = 15
+"""Averages are kept per part of the metric window: a minute of the fifteen."""
+KEYS = ("rates", "each")
+
 
 @dataclass(frozen=True)
 class _Load:
@@ -102,12 +106,13 @@ class Flink:
         hurried = target_rates(observation, selectivity, self.catch_up_s)
         seen = {
             "time_s": observation.time_s,
+            "count": 1,
             "rates": [plain[name] for name in observation.operators],
             "each": [metrics.per_instance_rate() for metrics in observation.operators.values()],
         }
         start_s = observation.time_s - self.metric_window_s
-        recent = [*(window for window in windows if window["time_s"] > start_s), seen]
-        rates, each = (_means(recent, key) for key in ("rates", "each"))
+        recent = _gathered([window for window in windows if window["time_s"] > start_s], seen, self.metric_window_s)
+        rates, each = (_means(recent, key) for key in KEYS)
         loads = {}
         for (name, metrics), rate, one in zip(observation.operators.items(), rates, each, strict=True):
             total, base = hurried[name], plain[name]
@@ -184,11 +189,28 @@ def _after_rescale(memory: Memory, now: dict[str, int], time_s: float) -> dict[s
     }
 
 
+def _gathered(windows: list[dict[str, Any]], seen: dict[str, Any], span_s: float) -> list[dict[str, Any]]:
+    """The window added; those within the same part of the span become one, so that no memory holds many."""
+    part_s = span_s / PARTS
+    if not windows or windows[-1]["time_s"] // part_s != seen["time_s"] // part_s:
+        return [*windows, seen]
+    *earlier, last = windows
+    share = 1 / (last["count"] + 1)
+    joined = {key: [_joined(old, new, share) for old, new in zip(last[key], seen[key], strict=True)] for key in KEYS}
+    return [*earlier, {"time_s": seen["time_s"], "count": last["count"] + 1, **joined}]
+
+
+def _joined(old: float | None, new: float | None, share: float) -> float | None:
+    if old is None or new is None:
+        return new if old is None else old
+    return old + (new - old) * share
+
+
 def _means(windows: list[dict[str, Any]], key: str) -> list[float]:
     """Mean per operator over the windows that know it; not a number where none does."""
     table = np.array([window[key] for window in windows], dtype=np.float64)
-    known = ~np.isnan(table)
-    total, count = np.where(known, table, 0.0).sum(axis=0), known.sum(axis=0)
+    weight = np.where(np.isnan(table), 0.0, np.array([[window["count"]] for window in windows]))
+    total, count = (np.nan_to_num(table) * weight).sum(axis=0), weight.sum(axis=0)
     means: list[float] = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0).tolist()
     return means
 
