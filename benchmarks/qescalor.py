@@ -9,6 +9,7 @@ python benchmarks/qescalor.py [--short] [--spark] [--out DIR]
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from sluice.modelling.sampling import Convergence, FixedStepSampling
 
 COSTS = ScalingCosts(startup=0.002, shutdown=0.0005)
 PEAK_RATE = 16_000.0
+SPARK_PASSES = 2
 
 
 def options(sizes: int = 6) -> list[SizeOption]:
@@ -123,8 +125,12 @@ def spark_cores() -> None:
     records = pa.table({"key": list(range(count)), "text": [f"text {number}" for number in range(count)]})
     sizes = [InstanceSize(name=f"{cores} cores", cpu_cores=cores, memory_mb=800) for cores in (1, 2)]
     target = SparkSampling(pipeline.operators["digest"], {"events": records})
-    samples = FixedStepSampling(step=1).sample(target, sizes, Convergence(windows=4, tolerance=0.05, max_windows=40))
+    convergence = Convergence(windows=4, tolerance=0.05, max_windows=40)
+    passes = [FixedStepSampling(step=1).sample(target, sizes, convergence) for _ in range(SPARK_PASSES)]
+    # other processes can only slow an instance down: the best pass is nearest to what it can do
+    samples = tuple(max(found, key=lambda sample: sample.rate) for found in zip(*passes, strict=True))
     model = PerformanceModel(samples)
+    print(f"Spark: best of {SPARK_PASSES} passes; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     for sample in samples:
         settled = "settled" if sample.converged else "not settled"
         print(
