@@ -10,6 +10,7 @@ from tests.spark.killing import kill_and_finish
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
+    pytest.mark.timeout(1500),  # three drivers, each with a Spark of its own
     pytest.mark.skipif(java_home_problem() is not None, reason="Java is missing"),
 ]
 
