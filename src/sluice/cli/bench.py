@@ -13,14 +13,14 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
+from sluice.cli.run import ENGINE_DEFAULTS
 from sluice.cli.settings import parse_settings
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, unknown_name
 from sluice.experiments.bench.bench import run_bench
 from sluice.experiments.bench.cell import Result
 from sluice.experiments.bench.grid import Cell, Choice, grid
 from sluice.experiments.bench.on_spark import score_groups_on_spark
 from sluice.experiments.bench.statistics import Estimate, GroupScore, compare, estimate, score_groups
-from sluice.experiments.run import THESIS_GUARDS
 
 Names = list[str] | None
 QUERIES = ["q1", "q2", "q3", "q5", "q8", "q11"]
@@ -45,8 +45,13 @@ def bench(
         typer.Option(help="Repeatable, e.g. ds2 or ds2:over_provisioning=1.4; 'clairvoyant' is the planner itself."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, 2, ...")] = 10,
-    duration: Annotated[float | None, typer.Option(help="Seconds per run; default: the whole pattern.")] = None,
-    interval: Annotated[float, typer.Option(help="Seconds between decisions.")] = 15.0,
+    engine: Annotated[str, typer.Option(help="What runs them: sim, or spark, one after the other.")] = "sim",
+    duration: Annotated[
+        float | None, typer.Option(help="Seconds per run; default: the whole pattern on sim, 300 on spark.")
+    ] = None,
+    interval: Annotated[
+        float | None, typer.Option(help="Seconds between decisions; default: 15 on sim, 10 on spark.")
+    ] = None,
     slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
     guard: Annotated[Names, typer.Option("--guard", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
     sim_set: Annotated[Names, typer.Option("--sim-set", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
@@ -63,17 +68,24 @@ def bench(
 
     Example: sluice bench --pipeline q1 --workload cosine --policy ds2 --policy hpa-cpu --seeds 5 --out runs/small
     """
+    if engine not in ENGINE_DEFAULTS:
+        raise unknown_name("engine", engine, ENGINE_DEFAULTS)
+    if engine == "spark" and on:
+        raise BadInputError("--on takes the simulator's runs to a cluster; with --engine spark leave it out")
+    defaults = ENGINE_DEFAULTS[engine]
     cells = grid(
         [Choice.parse_text(text) for text in pipeline or QUERIES],
         [Choice.parse_text(text) for text in workload or WORKLOADS],
         [Choice.parse_text(text) for text in policy or POLICIES],
         range(seeds),
-        duration_s=duration,
-        interval_s=interval,
+        engine=engine,
+        duration_s=duration if duration is not None else defaults.duration_s,
+        interval_s=interval if interval is not None else defaults.interval_s,
         slo_s=slo,
-        guards={**THESIS_GUARDS, **parse_settings(guard or (), "--guard")},
+        guards={**defaults.guards, **parse_settings(guard or (), "--guard")},
         simulator=parse_settings(sim_set or (), "--sim-set"),
     )
+    processes = 1 if engine == "spark" else processes
     results = run_with_progress(cells, out, on=on, processes=processes, all_series=all_series, quiet=as_json)
     rows = [result.row for result in results]
     groups = score_groups_on_spark(results, on) if on else score_groups(rows)

@@ -113,6 +113,27 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     assert one.equals(two)
 
 
+def test_on_spark_the_pattern_fits_the_run_and_nobody_plans(tmp_path, monkeypatch):
+    from sluice.experiments import spark
+    from sluice.experiments.run import simulated_engine
+
+    seen = []
+
+    def stand_in(spec, settings, root):
+        seen.append((spec.speedup, settings.slots))
+        return simulated_engine(spec)
+
+    monkeypatch.setattr(spark, "spark_engine", stand_in)
+    choices = [Choice(name="q1")], [Choice(name="cosine")], [Choice(name="ds2")]
+    cells = grid(*choices, range(1), engine="spark", duration_s=300.0, guards={"max_slots": 24})
+    (result,) = run_bench(cells, tmp_path, processes=1)
+    assert seen == [(8400 / 300, 24)]
+    assert result.row["engine"] == "spark"
+    assert result.row["cost_ratio"] is None
+    with pytest.raises(BadInputError, match="clairvoyant plans for the simulator only"):
+        grid(*choices[:2], [Choice(name="clairvoyant")], range(1), engine="spark")
+
+
 def _children(pid):
     found = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
     return [int(line) for line in found.stdout.split()]

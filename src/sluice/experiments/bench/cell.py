@@ -6,12 +6,12 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from sluice.control.engine import Engine
 from sluice.control.guards import Guards
 from sluice.control.journal import MemoryJournal
-from sluice.errors import BadInputError
 from sluice.experiments.bench.grid import CLAIRVOYANT, Cell
 from sluice.experiments.clairvoyant import Schedule, demand, plan
-from sluice.experiments.run import run, simulated_engine
+from sluice.experiments.run import RunSpec, run, simulated_engine
 from sluice.experiments.scores import Oracle, Scores, score
 from sluice.experiments.series import Series, run_series
 from sluice.experiments.summary import Summary, summarise
@@ -54,8 +54,8 @@ class Result(Frozen):
 
 def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = True) -> Result:
     """Without the planner, cost and accuracy stay unknown, and a short bench is over sooner."""
-    if cell.engine != "sim":
-        raise BadInputError(f"unknown engine {cell.engine!r}; known: sim")
+    if cell.engine == "spark":
+        return _run_on_spark(cell, with_series)
     spec = cell.spec()
     foreseen = cell.policy.name == CLAIRVOYANT
     oracle = _oracle(cell.case_key) if against_planner or foreseen else None
@@ -64,6 +64,23 @@ def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = T
         # it knows when to act, so nothing but the slots there are limits it
         spec = replace(spec, policy=Schedule(oracle.plan), guards=Guards(max_slots=spec.guards.max_slots))
         initial = Plan(parallelism=dict(oracle.plan.steps[0][1].parallelism))
+    return _result(cell, spec, engine, initial, oracle, with_series)
+
+
+def _run_on_spark(cell: Cell, with_series: bool) -> Result:
+    """In life's own time, one after the other; what the capacities are nobody knows, so there is no planner."""
+    from sluice.experiments.spark import SparkSettings, spark_engine, working_folder
+
+    spec = cell.spec()
+    settings = SparkSettings(slots=spec.guards.max_slots or SparkSettings.slots)
+    with working_folder(None, resume=False) as folder:
+        engine, initial = spark_engine(spec, settings, folder)
+        return _result(cell, spec, engine, initial, None, with_series)
+
+
+def _result(
+    cell: Cell, spec: RunSpec, engine: Engine, initial: Plan, oracle: Oracle | None, with_series: bool
+) -> Result:
     journal = MemoryJournal()
     run(spec, engine, initial, journal)
     problems = {entry["problem"] for entry in journal.entries if entry.get("problem")}

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from sluice.model.base import Frozen
 from sluice.pipelines import pipelines
 from sluice.policies import policies
 from sluice.registry import build
-from sluice.workloads import workloads
+from sluice.workloads import duration_s, workloads
 
 CLAIRVOYANT = "clairvoyant"
 """A name a grid takes beside those of the policies: the planner that knows the load, followed step by step."""
@@ -60,7 +60,7 @@ class Cell(Frozen):
     workload: Choice
     policy: Choice
     seed: int
-    engine: str = "sim"
+    engine: Literal["sim", "spark"] = "sim"
     duration_s: float | None = None
     interval_s: float = 15.0
     speedup: float | None = None
@@ -86,15 +86,18 @@ class Cell(Frozen):
         """The run; raises `BadInputError` for a name or setting nobody knows."""
         foreseen = self.policy.name == CLAIRVOYANT
         chosen = {"pipeline": self.pipeline, "policy": self.policy, "workload": self.workload}
+        driven = workloads.create(self.workload.name, self.workload.settings)
+        # on Spark time is dear: the whole pattern goes by within the run
+        fitting = duration_s(driven) / self.duration_s if self.engine == "spark" and self.duration_s else 1.0
         return RunSpec(
             pipeline=pipelines.create(self.pipeline.name, self.pipeline.settings),
             policy=policies.create("static" if foreseen else self.policy.name, self.policy.settings),
-            workload=workloads.create(self.workload.name, self.workload.settings),
+            workload=driven,
             names={"engine": self.engine, **{kind: choice.to_data() for kind, choice in chosen.items()}},
             guards=build(Guards, self.guards, "guards"),
             duration_s=self.duration_s,
             interval_s=self.interval_s,
-            speedup=self.speedup or 1.0,
+            speedup=self.speedup or max(1.0, fitting),
             seed=self.seed,
             slo_s=self.slo_s,
             simulator=self.simulator,
@@ -114,6 +117,8 @@ def grid(
         Cell(pipeline=pipeline, workload=workload, policy=policy, seed=seed, **common)
         for pipeline, workload, seed, policy in itertools.product(pipelines, workloads, seeds, policies)
     ]
+    if any(cell.engine == "spark" and cell.policy.name == CLAIRVOYANT for cell in cells):
+        raise BadInputError("clairvoyant plans for the simulator only: on Spark nobody knows the capacities")
     if not cells:
         raise BadInputError("a bench needs at least one pipeline, workload, policy and seed")
     if len({cell.key for cell in cells}) < len(cells):
