@@ -137,6 +137,9 @@ def _views(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame({"campaign": campaign, "began": began}).value_counts().reset_index(name="views")
 
 
+BACKLOG = {"patience_s": 300.0}
+"""All input is there at once: a batch may cover any part of it."""
+
 WINNERS = """
     SELECT a.id AS auction, seller, category, expires, bidder, price
     FROM auctions a JOIN bids b ON b.auction = a.id AND b."at" BETWEEN a."at" AND a.expires
@@ -159,6 +162,7 @@ ANSWERS = [
         sql(f"SELECT category, avg(price) AS price, count(*) AS auctions FROM ({WINNERS}) GROUP BY category"),
         final=last_update("category", by="auctions"),
         flush=later_auction_with_bid,
+        settings=BACKLOG,
     ),
     Answer(
         "q5",
@@ -182,6 +186,7 @@ ANSWERS = [
         """),
         final=lambda frame: frame.groupby("seller", as_index=False).last(),
         flush=later_auction_with_bid,
+        settings=BACKLOG,
     ),
     Answer(
         "q7",
@@ -199,7 +204,7 @@ ANSWERS = [
             AND epoch_us(a."at") // 10000000 = epoch_us(p."at") // 10000000
         """),
     ),
-    Answer("q9", sql(WINNERS), flush=later_auction_with_bid),
+    Answer("q9", sql(WINNERS), flush=later_auction_with_bid, settings=BACKLOG),
     Answer(
         "q11",
         sql("""

@@ -1,7 +1,8 @@
 """The auctions' winners, on which queries 4, 6 and 9 stand: every auction joined with the best bid while it was open.
 
 Two operators, because Spark keeps the join's state by event time and the maximum's by closing time. An auction is
-decided when the watermark has passed its end.
+decided when the watermark is past its end. A batch of the join comes out in the order of its keys, not of time; while
+it catches up, a batch that covers more event time than `patience_s` may decide auctions before all bids are in.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ class Winning(Scaled):
     peak_rate: float = parameter(46_000.0, "bids/s at load 1")
     shortest_s: float = parameter(10.0, "shortest time an auction is open")
     longest_s: float = parameter(20.0, "longest time an auction is open")
+    patience_s: float = parameter(10.0, "how much event time one batch of the join may cover, on Spark")
     spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
     hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
 
@@ -85,11 +87,8 @@ class Winning(Scaled):
             watermark=ON_TIME,
         )
         # an auction's end is at most so far ahead of the bids: only then are all of its bids in
-        patience_s = self.longest_s + PATIENCE_S
-        return job.add("winner", best_bids, joined, watermark=("expires", f"{patience_s} seconds"))
-
-
-PATIENCE_S = 5.0
+        delay_s = self.longest_s + self.patience_s
+        return job.add("winner", best_bids, joined, watermark=("expires", f"{delay_s} seconds"))
 
 
 def bids_while_open(auctions: DataFrame, bids: DataFrame, *, longest_s: float) -> DataFrame:
