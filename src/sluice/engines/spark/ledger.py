@@ -51,7 +51,8 @@ class Ledger:
         """A run's first batch with records, and the first on more slots than ever, start Python processes."""
         self.batches.append(batch)
         self.read_records += batch.total_records
-        slots = max(count for since_s, count in self._changes[:1] + self._changes if since_s <= batch.started_s)
+        # a trigger may have fired just before this ledger began
+        slots = max(count for since_s, count in self._changes if since_s <= max(batch.started_s, self._changes[0][0]))
         if batch.total_records and slots > self._most_slots.get(batch.run_id, 0):
             self._most_slots = {batch.run_id: slots}
             self._warm_ups.add(batch.batch_id)
