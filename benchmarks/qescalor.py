@@ -66,8 +66,9 @@ def planning(repeats: int) -> None:
     print("  one size alone costs, relative to QCESA: " + ", ".join(f"{k} {v:.3f}" for k, v in fixed.items()))
 
 
-def unseen_operators(count: int) -> None:
-    chance = np.random.default_rng(5)
+def unseen_operators(count: int, seed: int) -> None:
+    """Drawn only after the thresholds were fixed: no seed used here was looked at while choosing them."""
+    chance = np.random.default_rng(seed)
     errors, samples = [], []
     for number in range(count):
         memory = number % 2
@@ -84,7 +85,8 @@ def unseen_operators(count: int) -> None:
         errors.append(scores["DSA"].rmse / min(s.rmse for name, s in scores.items() if name != "DSA"))
         samples.append(scores["DSA"].samples / scores["FSSA2"].samples)
     within, fewer = np.array(errors) <= 1.2, np.array(samples) <= 1.0
-    print(f"DSA on {count} random operators, one run each: RMSE {np.median(errors):.2f} of the best FSSA's (median),")
+    print(f"DSA on {count} random operators (seed {seed}), one run each:")
+    print(f"  RMSE {np.median(errors):.2f} of the best FSSA's (median),")
     print(f"  at most 1.2 for {within.mean():.0%}; samples {np.median(samples):.2f} of FSSA2's (median),")
     print(f"  no more for {fewer.mean():.0%}; both for {(within & fewer).mean():.0%}")
 
@@ -146,7 +148,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for figures 2 and 3")
     given = parser.parse_args()
     planning(repeats=1 if given.short else 5)
-    unseen_operators(count=4 if given.short else 30)
+    for seed in (101,) if given.short else (101, 202):
+        unseen_operators(count=4 if given.short else 30, seed=seed)
     day(interval_s=300.0 if given.short else 60.0, days=1 if given.short else 3, out=given.out)
     if given.spark:
         spark_cores()
