@@ -1,0 +1,38 @@
+"""`sluice explain`: a journal in words."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sluice.cli.app import app
+from sluice.control.journal import read_journal
+from sluice.report.explain import explain, held_back
+
+
+@app.command("explain")
+def explain_command(
+    journal: Annotated[Path, typer.Argument(help="journal.jsonl of a run, or the folder it is in.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Say in words why every scaling action happened, and what it did.
+
+    Example: sluice explain runs/first/journal.jsonl
+    """
+    entries = list(read_journal(journal / "journal.jsonl" if journal.is_dir() else journal))
+    found = list(explain(entries))
+    causes = held_back(entries)
+    if as_json:
+        print(json.dumps({"actions": [asdict(one) for one in found], "held_back": causes}, indent=2))
+        return
+    console = Console(highlight=False)
+    for one in found:
+        console.print(one.sentence(), soft_wrap=True, markup=False)
+    console.print(f"{len(found)} scaling actions.", markup=False)
+    for cause, times in causes.items():
+        console.print(f"held back {times} times: {cause}", soft_wrap=True, markup=False)

@@ -1,0 +1,92 @@
+"""A journal in words: why every scaling happened, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.control.journal import Entry
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One scaling action: when, what, why, what the guards changed, and what came of it by the next action."""
+
+    time_s: float
+    change: str
+    reason: str
+    notes: tuple[str, ...]
+    outcome: str
+
+    def sentence(self) -> str:
+        guarded = f" Guards: {'; '.join(self.notes)}." if self.notes else ""
+        return f"{clock(self.time_s)} {self.change}. Why: {self.reason}.{guarded} {self.outcome}"
+
+
+def clock(time_s: float) -> str:
+    minutes, seconds = divmod(round(time_s), 60)
+    return f"{minutes:3d}:{seconds:02d}"
+
+
+def explain(entries: Iterable[Entry]) -> Iterator[Explanation]:
+    """Every cycle that acted or failed to, in order."""
+    cycles = [entry for entry in entries if entry["kind"] == "cycle"]
+    acted = [number for number, entry in enumerate(cycles) if entry["applied"]]
+    for position, number in enumerate(acted):
+        entry = cycles[number]
+        until = acted[position + 1] if position + 1 < len(acted) else len(cycles) - 1
+        yield Explanation(
+            time_s=entry["time_s"],
+            change=_change(entry["applied"]),
+            reason=entry["decision"]["reason"],
+            notes=tuple(entry["plan"]["notes"]),
+            outcome=_outcome(entry["observation"], cycles[until]["observation"], entry["applied"]),
+        )
+
+
+def held_back(entries: Iterable[Entry]) -> dict[str, int]:
+    """How often nothing was done although something was wished or went wrong, by cause."""
+    causes: dict[str, int] = {}
+    for entry in entries:
+        if entry["kind"] != "cycle":
+            continue
+        if entry["problem"]:
+            causes[entry["problem"]] = causes.get(entry["problem"], 0) + 1
+        elif entry["cooling"]:
+            causes["cool-down"] = causes.get("cool-down", 0) + 1
+    return causes
+
+
+def _change(applied: Mapping[str, Any]) -> str:
+    if applied["error"]:
+        return f"failed, nothing changed ({applied['error']})"
+    changes = ", ".join(f"{name} {before} -> {after}" for name, (before, after) in applied["changed"].items())
+    return changes or applied["detail"] or "placed anew"
+
+
+def _outcome(before: Mapping[str, Any], after: Mapping[str, Any], applied: Mapping[str, Any]) -> str:
+    if applied["error"]:
+        return ""
+    stood = f"It stood still for {applied['downtime_s']:.1f} s; " if applied["downtime_s"] else ""
+    waited_for_s = after["time_s"] - before["time_s"]
+    parts = [
+        f"latency {_figure(_latency(before), 's')} -> {_figure(_latency(after), 's')}",
+        f"read {_figure(_read(before), '/s')} -> {_figure(_read(after), '/s')}",
+    ]
+    return f"{stood}{waited_for_s:.0f} s later: {', '.join(parts)}."
+
+
+def _latency(observation: Mapping[str, Any]) -> float | None:
+    samples = observation["latency_samples_s"]
+    return samples[-1] if samples else None
+
+
+def _read(observation: Mapping[str, Any]) -> float | None:
+    rates = [m["input_rate"] for m in observation["operators"].values() if m["arrival_rate"] is not None]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if known else None
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "unknown" if value is None else f"{value:,.1f}{unit}" if unit == "s" else f"{value:,.0f}{unit}"

@@ -1,0 +1,49 @@
+"""Explaining a journal: every action with its reason and what came of it."""
+
+from sluice.report.explain import explain, held_back
+
+
+def cycle(time_s, latency_s, rate, *, applied=None, cooling=False, problem=None, notes=()):
+    return {
+        "kind": "cycle",
+        "time_s": time_s,
+        "observation": {
+            "time_s": time_s,
+            "latency_samples_s": [latency_s],
+            "operators": {"source": {"arrival_rate": rate, "input_rate": rate}},
+        },
+        "decision": {"reason": "source 1 -> 2 for 150 rec/s at 100 each"},
+        "plan": {"notes": list(notes)},
+        "problem": problem,
+        "cooling": cooling,
+        "applied": applied,
+    }
+
+
+def change(before, after, *, error=None, downtime_s=0.0):
+    return {"changed": {"source": [before, after]}, "downtime_s": downtime_s, "detail": None, "error": error}
+
+
+def test_every_action_is_told_with_its_reason_and_its_outcome():
+    entries = [
+        {"kind": "run"},
+        cycle(15, 30.0, 100.0, applied=change(1, 2, downtime_s=4.0), notes=["only 2 slots: source 3 -> 2"]),
+        cycle(30, 20.0, 150.0),
+        cycle(45, 1.0, 180.0, applied=change(2, 3, error="no slots")),
+        {"kind": "end"},
+    ]
+    first, second = explain(entries)
+    assert first.sentence() == (
+        "  0:15 source 1 -> 2. Why: source 1 -> 2 for 150 rec/s at 100 each. Guards: only 2 slots: source 3 -> 2. "
+        "It stood still for 4.0 s; 30 s later: latency 30.0s -> 1.0s, read 100/s -> 180/s."
+    )
+    assert "failed, nothing changed (no slots)" in second.sentence()
+
+
+def test_what_was_held_back_is_counted_by_cause():
+    entries = [
+        cycle(15, 0, 1, cooling=True),
+        cycle(30, 0, 1, cooling=True),
+        cycle(45, 0, 1, problem="policy failed: ValueError: x"),
+    ]
+    assert held_back(entries) == {"cool-down": 2, "policy failed: ValueError: x": 1}
