@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ ON_TIME = ("at", "2 seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled:
+class Scaled(ABC):
     """On Spark all rates are `spark_scale` of the simulator's, and so is the speed of a slot while slots are paced."""
 
     spark_scale: float = parameter(0.01, "rates on Spark as a share of the simulator's, to suit two cores")
@@ -29,8 +30,9 @@ class Scaled:
         if not (math.isfinite(self.spark_scale) and self.spark_scale > 0):
             raise ValueError(f"spark_scale must be above 0, got {self.spark_scale}")
 
+    @abstractmethod
     def simulated(self) -> SimulatedJob:
-        raise NotImplementedError
+        """The job whose rates are scaled."""
 
     def job(self, name: str) -> ScaledJob:
         """A pipeline under construction whose operators are as fast as the simulator's, scaled."""
