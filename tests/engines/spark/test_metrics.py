@@ -65,6 +65,31 @@ def test_a_stateful_operator_counts_the_tasks_of_both_stages_and_its_state():
     assert metrics.io_rate == pytest.approx(moved / 3.940, rel=1e-3)
 
 
+def test_of_a_paced_stateful_operator_only_the_tasks_that_read_are_its_slots():
+    metrics = operator_metrics(window("counter", first=2, last=2, paced=True), interval_s=10.0, latency_s=None)
+    assert metrics.true_input_rate == pytest.approx(4 * 7200 / 4.694, rel=1e-3)
+    assert metrics.busy == pytest.approx(4.694 / (4 * 3.940), rel=1e-3)
+
+
+def test_a_paced_batch_that_had_a_head_start_worked_longer_than_its_tasks_ran():
+    plain = window("counter", first=2, last=2, paced=True)
+    ahead = replace(plain, batches=[replace(batch, head_start_s=0.5) for batch in plain.batches])
+    metrics = operator_metrics(ahead, interval_s=10.0, latency_s=None)
+    assert metrics.true_input_rate == pytest.approx(4 * 7200 / (4.694 + 4 * 0.5), rel=1e-3)
+
+
+def test_a_paced_join_has_one_slot_where_two_inputs_are_read():
+    plain = window("splitter", first=2, last=2, paced=True)
+    twice = replace(
+        plain,
+        batches=[replace(batch, scans=2) for batch in plain.batches],
+        stages=[replace(stage, tasks=8, run_s=2 * stage.run_s) for stage in plain.stages],
+    )
+    seen, expected = (operator_metrics(each, interval_s=10.0, latency_s=None) for each in (twice, plain))
+    assert seen.true_input_rate == pytest.approx(expected.true_input_rate)
+    assert seen.busy == pytest.approx(expected.busy)
+
+
 def test_while_workers_start_the_operator_is_busy_but_its_true_rate_unknown():
     metrics = operator_metrics(
         window("splitter", first=1, last=1, warm_ups=frozenset({1})), interval_s=10.0, latency_s=None

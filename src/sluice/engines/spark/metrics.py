@@ -29,6 +29,10 @@ class Batch:
     ended_s: float
     records: Mapping[str, int]
     """Topic -> records read from it."""
+    scans: int = 1
+    """How often a task per slot read: once per input, once more for an input that is joined with itself."""
+    head_start_s: float = 0.0
+    """How long paced slots had worked when the batch was planned."""
     state_bytes: float | None
     state_io_bytes: float
 
@@ -49,6 +53,8 @@ class Stage:
     tasks: int
     run_s: float
     cpu_s: float
+    input_records: int
+    """Records read from topics: 0 for a stage that only reads what another one shuffled."""
     output_records: int
     output_bytes: int
 
@@ -64,6 +70,8 @@ def read_progress(progress: Mapping[str, Any]) -> Batch:
         started_s=started_s,
         ended_s=started_s + duration_s,
         records=records_per_topic(progress),
+        scans=max(1, sum(_scans(source) for source in progress.get("sources", []))),
+        head_start_s=max((source["endOffset"].get("head_start_s", 0.0) for source in progress["sources"]), default=0.0),
         state_bytes=sum(_state_bytes(state) for state in states) if states else None,
         state_io_bytes=sum(
             state["customMetrics"].get(f"rocksdbTotalBytes{way}", 0) for state in states for way in ("Read", "Written")
@@ -75,12 +83,16 @@ def records_per_topic(progress: Mapping[str, Any]) -> dict[str, int]:
     """Rows Spark counted per topic. A topic that a query reads twice (a join with itself) is counted once."""
     found: dict[str, int] = {}
     for source in progress.get("sources", []):
-        end = source["endOffset"]
-        start_offset = (source["startOffset"] or {"offset": 0})["offset"]
-        moved, rows = end["offset"] - start_offset, int(source["numInputRows"])
-        scans = rows // moved if moved and rows % moved == 0 else 1
-        found[end["topic"]] = rows // max(1, scans)
+        found[source["endOffset"]["topic"]] = int(source["numInputRows"]) // max(1, _scans(source))
     return found
+
+
+def _scans(source: Mapping[str, Any]) -> int:
+    rows = int(source["numInputRows"])
+    moved = source["endOffset"]["offset"] - (source["startOffset"] or {"offset": 0})["offset"]
+    if not moved:
+        return 0
+    return rows // moved if rows % moved == 0 else 1
 
 
 def read_stages(job: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> list[Stage]:
@@ -94,6 +106,7 @@ def read_stages(job: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> 
             tasks=int(stage["numTasks"]),
             run_s=stage["executorRunTime"] / 1e3,
             cpu_s=(stage["executorCpuTime"] + stage["executorDeserializeCpuTime"]) / 1e9,
+            input_records=int(stage["inputRecords"]),
             output_records=int(stage["outputRecords"]),
             output_bytes=int(stage["outputBytes"]),
         )
@@ -173,7 +186,7 @@ def _rates(window: OperatorWindow, *, backpressure: float) -> dict[str, Any]:
         "io_rate": sum(batch.state_io_bytes for batch in window.batches) / window.length_s,
     }
     if batch_ids <= {stage.batch_id for stage in stages}:
-        rates |= _shares(window, stages, backpressure)
+        rates |= _shares(window, stages, batch_ids, backpressure)
         rates["output_rate"] = sum(stage.output_records for stage in stages) / window.length_s
         rates["net_rate"] = sum(stage.output_bytes for stage in stages) / window.length_s
     rates |= _true_rates(window)
@@ -184,9 +197,11 @@ def _rates(window: OperatorWindow, *, backpressure: float) -> dict[str, Any]:
     return rates
 
 
-def _shares(window: OperatorWindow, stages: Sequence[Stage], backpressure: float) -> dict[str, float]:
+def _shares(
+    window: OperatorWindow, stages: Sequence[Stage], batch_ids: set[int], backpressure: float
+) -> dict[str, float]:
     """Slot time used over slot time there was; CPU time is that of the JVM, Python workers are not in it."""
-    busy = _share(sum(stage.run_s for stage in stages) / window.instance_seconds)
+    busy = _share(_worked_s(window, batch_ids) / window.instance_seconds)
     cpu = sum(stage.cpu_s for stage in stages) / window.instance_seconds
     return {
         "busy": busy,
@@ -196,18 +211,34 @@ def _shares(window: OperatorWindow, stages: Sequence[Stage], backpressure: float
     }
 
 
+def _worked_s(window: OperatorWindow, batch_ids: set[int]) -> float:
+    """Slot time that went into these batches.
+
+    Slots are the tasks that read: what a paced slot does is in their pace, and the tasks that keep state behind a
+    shuffle, as many as there are state partitions, come on top of the slots. Without pacing all tasks count.
+    """
+    if not window.paced:
+        return sum(stage.run_s for stage in window.stages if stage.batch_id in batch_ids)
+    batches = {batch.batch_id: batch for batch in window.batches}
+    return sum(
+        (stage.run_s + batches[stage.batch_id].head_start_s * stage.tasks) / batches[stage.batch_id].scans
+        for stage in window.stages
+        if stage.batch_id in batch_ids and stage.input_records
+    )
+
+
 def _true_rates(window: OperatorWindow) -> dict[str, float]:
     """Records per second of task time, times the slots: what would be read if the slots never waited (DS2, eq. 3)."""
     telling = {batch.batch_id for batch in window.batches if batch.total_records} - window.warm_ups
     stages = [stage for stage in window.stages if stage.batch_id in telling]
-    run_s = sum(stage.run_s for stage in stages)
-    if run_s <= 0 or telling - {stage.batch_id for stage in stages}:
+    worked_s = _worked_s(window, telling)
+    if worked_s <= 0 or telling - {stage.batch_id for stage in stages}:
         return {}
     slots = window.instance_seconds / window.length_s
     records = sum(batch.total_records for batch in window.batches if batch.batch_id in telling)
     return {
-        "true_input_rate": records / run_s * slots,
-        "true_output_rate": sum(stage.output_records for stage in stages) / run_s * slots,
+        "true_input_rate": records / worked_s * slots,
+        "true_output_rate": sum(stage.output_records for stage in stages) / worked_s * slots,
     }
 
 

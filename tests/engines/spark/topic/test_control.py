@@ -3,13 +3,11 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.engines.spark.topic import HeldBack, ReaderControl
-from sluice.engines.spark.topic.pacing import paced
 from sluice.engines.spark.topic.source import split_evenly
 from sluice.errors import BadInputError
 
@@ -63,30 +61,3 @@ def test_a_range_splits_into_exactly_the_wanted_parts_equal_to_one_record(start:
     assert ranges[-1][1] == start + total
     assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
     assert max(sizes) - min(sizes) <= 1
-
-
-class FakeTime:
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def sleep(self, duration_s: float) -> None:
-        self.now_s += duration_s
-
-
-@pytest.mark.parametrize("work_s_per_portion", [0.0, 0.1])
-def test_a_paced_slot_needs_a_second_for_its_rate_even_when_other_work_takes_time(work_s_per_portion: float) -> None:
-    clock = FakeTime()
-    batches = iter([pa.record_batch({"id": list(range(300))}), pa.record_batch({"id": list(range(700))})])
-    seen = []
-    for batch in paced(batches, 500.0, lambda: clock.now_s, clock.sleep):
-        seen += batch.column("id").to_pylist()
-        last_s = clock.now_s
-        clock.now_s += work_s_per_portion
-    assert seen == [*range(300), *range(700)]
-    assert last_s == pytest.approx(102.0)
-
-
-def test_without_a_rate_nothing_waits() -> None:
-    clock = FakeTime()
-    list(paced(iter([pa.record_batch({"id": [1]})]), None, lambda: clock.now_s, clock.sleep))
-    assert clock.now_s == 100.0

@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 STEP_S = 0.25
 """Records leave in portions of this much time: the task's later stages work while the next portion is waited for."""
+MOST_HEAD_START_S = 5.0
+"""A machine that is further behind than this has stalled: its slots do not make up for it."""
+
+
+@dataclass
+class SlotClock:
+    """Until when the slots of an operator have work, were they slots of an engine without batches.
+
+    Such a slot goes on while Spark plans, commits and waits for its trigger. A batch therefore gets a head start: the
+    time since its slots became free and its first record was there, at most what its records take.
+    """
+
+    free_s: float
+
+    def head_start_s(self, now_s: float, *, arrived_s: float, records: int, rate: float) -> float:
+        """For a batch of so many records, planned now; `rate` is that of all slots together, in records/s."""
+        work_s = records / rate
+        began_s = max(self.free_s, arrived_s, now_s - MOST_HEAD_START_S)
+        self.free_s = began_s + work_s
+        return max(0.0, min(now_s - began_s, work_s))
+
+    def rest(self, now_s: float) -> None:
+        """The operator was not allowed to work until now."""
+        self.free_s = max(self.free_s, now_s)
 
 
 def paced(
     batches: Iterator[pa.RecordBatch],
     slot_rate: float | None,
+    head_start_s: float = 0.0,
     now_s: Callable[[], float] = time.monotonic,
     sleep_s: Callable[[float], None] = time.sleep,
 ) -> Iterator[pa.RecordBatch]:
@@ -24,7 +50,7 @@ def paced(
     if slot_rate is None:
         yield from batches
         return
-    started_s = now_s()
+    started_s = now_s() - head_start_s
     portion = max(1, round(slot_rate * STEP_S))
     done = 0
     for batch in batches:

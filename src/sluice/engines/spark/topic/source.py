@@ -23,7 +23,7 @@ from pyspark.sql.types import StructType
 
 from sluice.engines.spark.topic.control import HeldBack, ReaderControl
 from sluice.engines.spark.topic.log import RECORDS_PER_BATCH, Topic
-from sluice.engines.spark.topic.pacing import paced
+from sluice.engines.spark.topic.pacing import SlotClock, paced
 from sluice.engines.spark.topic.segments import Slice, read_slice
 
 FORMAT = "sluice-topic"
@@ -44,7 +44,10 @@ def stream_from(spark: SparkSession, topic: Path, *, consumer: str, control: Pat
 
 
 Offset = dict[str, Any]
-"""`{"topic": folder name, "offset": n}`: the name tells the inputs of a join apart in Spark's progress events."""
+"""`{"topic": folder name, "offset": n}`: the name tells the inputs of a join apart in Spark's progress events.
+
+The end of a paced batch also has its `head_start_s`, so that progress events tell how long its slots worked.
+"""
 
 
 class TopicSource(DataSource):
@@ -67,6 +70,7 @@ class TopicPartition(InputPartition):
 
     slices: list[Slice]
     slot_rate: float | None
+    head_start_s: float
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -79,6 +83,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._bounded: dict[str, Topic] = {}
         self._held: HeldBack | None = None
         self._target: int | None = None
+        self._slots = SlotClock(time.time())
 
     def initialOffset(self) -> Offset:  # noqa: N802
         return self._offset(self._open().register(self._consumer))
@@ -93,11 +98,14 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         topic.acknowledge(self._consumer, first)
         control = ReaderControl.load(self._control_path)
         if control.paused or (self._target is None and self._is_held(control)):
+            self._slots.rest(time.time())
             return start
         end = topic.end_offset() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows):
             end = min(end, first + limit.max_rows, first + (control.max_records_per_batch or MOST_ROWS))
-        return self._offset(max(first, end))
+        if end <= first:
+            return start
+        return {**self._offset(end), **self._head_start(control, first, end)}
 
     def reportLatestOffset(self) -> Offset:  # noqa: N802
         return self._offset(self._open().end_offset())
@@ -110,17 +118,30 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return []
         control = ReaderControl.load(self._control_path)
         return [
-            TopicPartition(self._open().slices(low, high), control.slot_rate)
+            TopicPartition(self._open().slices(low, high), control.slot_rate, end.get("head_start_s", 0.0))
             for low, high in split_evenly(start["offset"], end["offset"], control.partitions)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, TopicPartition)
         batches = (batch for piece in partition.slices for batch in read_slice(piece, self._schema, RECORDS_PER_BATCH))
-        return paced(batches, partition.slot_rate)
+        return paced(batches, partition.slot_rate, partition.head_start_s)
 
     def _offset(self, offset: int) -> Offset:
         return {"topic": self._path.name, "offset": offset}
+
+    def _head_start(self, control: ReaderControl, first: int, end: int) -> dict[str, float]:
+        if control.slot_rate is None:
+            return {}
+        now_s = time.time()
+        arrived_s = self._open().arrival_time_s(first)
+        head_start_s = self._slots.head_start_s(
+            now_s,
+            arrived_s=now_s if arrived_s is None else arrived_s,
+            records=end - first,
+            rate=control.slot_rate * control.partitions,
+        )
+        return {"head_start_s": round(head_start_s, 3)}
 
     def _is_held(self, control: ReaderControl) -> bool:
         """Whether a topic this operator writes to is full; every change is noted for the runtime."""
