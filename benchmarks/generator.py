@@ -1,6 +1,6 @@
 """Records/s per core into a topic, for every stream, beside Spark's own rate source in the same run.
 
-python benchmarks/generator.py [--short]
+python -m benchmarks.generator [--short]
 
 The generator makes bids with four random columns and commits them as checksummed Parquet, as it does while a pipeline
 runs. Spark's rate source makes a counter and a timestamp; it is measured twice, into nothing and into a topic. All by

@@ -3,7 +3,7 @@
 The same processes fitted by scikit-learn in the same run are the yardstick. CPU time and wall time are both printed:
 on a busy machine only the first says something about the code.
 
-python benchmarks/learning.py [--short]
+python -m benchmarks.learning [--short]
 """
 
 from __future__ import annotations

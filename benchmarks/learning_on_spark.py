@@ -4,7 +4,7 @@ Slots are paced: each task processes at most so many records/s, so the paralleli
 Spark's scheduling, shuffles, state and checkpoints are real, and cost a paced slot some of its rate; the optimum is
 therefore also given for slots that reach only 85 % of it.
 
-python benchmarks/learning_on_spark.py [--short]
+python -m benchmarks.learning_on_spark [--short]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How fast and how good CAPS is: against a solver, against random plans, and from 64 to 4096 tasks.
 
-Run alone: `python benchmarks/placement.py [--short] [--profiles FOLDER]`. Times are CPU time of one core, the search
+Run alone: `python -m benchmarks.placement [--short] [--profiles FOLDER]`. Times are CPU time of one core, the search
 being single-threaded, after loading the compiled search: the first run on a machine compiles it (about half a minute),
 later processes load it from the cache (under a second).
 """

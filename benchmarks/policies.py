@@ -1,6 +1,6 @@
 """How long one decision takes for a job of 500 operators, per policy, beside reading the observation it is made from.
 
-python benchmarks/policies.py [--short] [--operators N] [--policy NAME ...]
+python -m benchmarks.policies [--short] [--operators N] [--policy NAME ...]
 
 The memory is that of an hour at one decision every 15 s, carried over, so windows and histories are full.
 Times are CPU times: what else runs on the machine does not count.

@@ -1,6 +1,6 @@
 """Does a profile measured at some parallelisms predict the throughput at another? Predicted and measured side by side.
 
-python benchmarks/profile_prediction.py [--short] [QUERY ...]
+python -m benchmarks.profile_prediction [--short] [QUERY ...]
 
 Every operator is profiled with 1, 2 and 4 slots; then the whole pipeline runs with 3 on Spark and on the simulator, the
 sources overfed. Compared are the records/s every operator reads. An operator that waits for the one above it shows that

@@ -3,7 +3,7 @@
 QCESA's time by epochs and by sizes; DSA against FSSA on operators it was not tuned on; a day's cost against every
 fixed size. With --spark also the rate of a real operator on one and two cores.
 
-python benchmarks/qescalor.py [--short] [--spark] [--out DIR]
+python -m benchmarks.qescalor [--short] [--spark] [--out DIR]
 """
 
 from __future__ import annotations

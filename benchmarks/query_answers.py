@@ -1,6 +1,6 @@
 """Every standard query on Spark against another engine's answer from the same records, while parallelism changes.
 
-python benchmarks/query_answers.py [--short] [QUERY ...]
+python -m benchmarks.query_answers [--short] [QUERY ...]
 
 200,000 events each (6,000 with --short), all operators rescaled six times at random. Answers must be equal
 as multisets of rows, and every record read exactly once.

@@ -1,6 +1,6 @@
 """How much faster than life the simulator is, policy included, and how that grows with the size of a job.
 
-python benchmarks/simulator.py [--short]
+python -m benchmarks.simulator [--short]
 """
 
 from __future__ import annotations

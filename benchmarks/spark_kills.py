@@ -1,6 +1,6 @@
 """`kill -9` of a driver again and again, at random moments and at the worst ones; the output must stay exact.
 
-python benchmarks/spark_kills.py [--short] [--job NAME]
+python -m benchmarks.spark_kills [--short] [--job NAME]
 
 Every driver is killed with its JVM: at any time, just before and just after a batch becomes visible in a topic, while a
 topic is trimmed, while an operator's state is rewritten. Another one goes on in the same folder.

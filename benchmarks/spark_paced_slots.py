@@ -1,6 +1,6 @@
 """Twenty-four paced slots over four operators: time to first output, memory, and each operator's rate over its nominal.
 
-python benchmarks/spark_paced_slots.py [--short]
+python -m benchmarks.spark_paced_slots [--short]
 
 Every operator has a backlog of its own, so that none waits for the one before it and each can show its full rate. Slots
 are paced, not real: this measures what Spark's scheduling and micro-batches take away from so many slots on few cores.
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.measuring import cpu_s, memory_mb
 from pyspark.sql import DataFrame
 
-from measuring import cpu_s, memory_mb
 from sluice import Pipeline
 from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.session import start_session

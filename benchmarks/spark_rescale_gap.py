@@ -1,6 +1,6 @@
 """How long nothing comes out around a rescale, over the ordinary time between two batches.
 
-python benchmarks/spark_rescale_gap.py [--short]
+python -m benchmarks.spark_rescale_gap [--short]
 
 Records arrive all the time. An operator, stateless or counting 100,000 keys, goes up and down live, then with its state
 rewritten. `gap` is the longest time between two commits of its output from the rescale until ten seconds after.
@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.measuring import SteadyFeed
 from pyspark.sql import DataFrame, SparkSession
 
-from measuring import SteadyFeed
 from sluice import Pipeline
 from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.session import start_session

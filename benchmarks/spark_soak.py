@@ -1,6 +1,6 @@
 """Whether a long run grows: disk, driver memory and the cost of a batch, the last quarter over the second.
 
-python benchmarks/spark_soak.py [--short] [--batches N]
+python -m benchmarks.spark_soak [--short] [--batches N]
 
 Many small batches through a stateless and a counting operator (fixed keys, so the state itself does not grow); an hour
 of one-second triggers is 3600 batches of each. The first quarter is left out: caches fill and code is compiled there.
@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.measuring import SteadyFeed, resident_mb
 from pyspark.sql import SparkSession
 
-from measuring import SteadyFeed, resident_mb
 from sluice import Pipeline
 from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.query import QuerySettings

@@ -1,6 +1,6 @@
 """Records/s of a q1-like job (read bids, price in euros, write) on Spark, against a hand-written plain PySpark job.
 
-python benchmarks/spark_throughput.py [--short]
+python -m benchmarks.spark_throughput [--short]
 
 All three read the same Parquet files with the same two task threads: `plain` is one file-source-to-file-sink query as
 one would write it without sluice; `chained` has the three operators in one query between two topics; `separate` gives
@@ -21,9 +21,9 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from benchmarks.measuring import cpu_s
 from pyspark.sql import DataFrame, SparkSession
 
-from measuring import cpu_s
 from sluice import Pipeline
 from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
 from sluice.engines.spark.session import start_session

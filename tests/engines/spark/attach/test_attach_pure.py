@@ -83,7 +83,7 @@ def window(batches=(), stages=(), lag=None, before=None, running=False):
 
 def test_a_query_is_busy_by_the_task_time_it_used():
     # two executors of two cores for 10 s: 40 core-seconds, 10 of them used for 1000 records
-    stage = Stage(batch_id=0, tasks=4, run_s=10.0, cpu_s=8.0, output_records=0, output_bytes=0)
+    stage = Stage(batch_id=0, tasks=4, run_s=10.0, cpu_s=8.0, input_records=1000, output_records=0, output_bytes=0)
     seen = observe_application(
         {"q": window([batch(0, 0, 2, 400), batch(1, 5, 7, 600)], [stage])},
         [executor("1", cores=2), executor("2", cores=2)],
