@@ -3,17 +3,30 @@
 from sluice.report.explain import explain, held_back
 
 
-def cycle(time_s, latency_s, rate, *, applied=None, cooling=False, problem=None, notes=()):
+def cycle(
+    time_s,
+    latency_s,
+    rate,
+    *,
+    applied=None,
+    cooling=False,
+    problem=None,
+    notes=(),
+    parallelism=2,
+    wish=2,
+    dry_run=False,
+):
     return {
         "kind": "cycle",
         "time_s": time_s,
         "observation": {
             "time_s": time_s,
             "latency_samples_s": [latency_s],
-            "operators": {"source": {"arrival_rate": rate, "input_rate": rate}},
+            "operators": {"source": {"arrival_rate": rate, "input_rate": rate, "parallelism": parallelism}},
         },
         "decision": {"reason": "source 1 -> 2 for 150 rec/s at 100 each"},
-        "plan": {"notes": list(notes)},
+        "plan": {"notes": list(notes), "parallelism": {"source": wish}},
+        "dry_run": dry_run,
         "problem": problem,
         "cooling": cooling,
         "applied": applied,
@@ -47,3 +60,21 @@ def test_what_was_held_back_is_counted_by_cause():
         cycle(45, 0, 1, problem="policy failed: ValueError: x"),
     ]
     assert held_back(entries) == {"cool-down": 2, "policy failed: ValueError: x": 1}
+
+
+def test_a_dry_run_tells_each_wish_once_and_that_nothing_was_done():
+    wishes = [2, 4, 4, 3, 2]
+    told = explain([cycle(15 * n, 1.0, 100.0, wish=wish, dry_run=True) for n, wish in enumerate(wishes, start=1)])
+    sentences = [one.sentence() for one in told]
+    assert [sentence.partition(".")[0] for sentence in sentences] == [
+        "  0:30 would scale source 2 -> 4",
+        "  1:00 would scale source 2 -> 3",
+    ]
+    assert all(sentence.endswith("Dry run: nothing was done.") for sentence in sentences)
+
+
+def test_what_an_action_has_not_reached_is_told():
+    asked = {**change(2, 4), "detail": "asked for 4 executors, 2 are there"}
+    (told,) = explain([cycle(15, 9.0, 100.0, applied=asked), cycle(30, 8.0, 100.0, parallelism=3)])
+    assert "source 2 -> 4 (asked for 4 executors, 2 are there)." in told.sentence()
+    assert told.sentence().endswith("source has 3.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,18 +30,20 @@ def clock(time_s: float) -> str:
 
 
 def explain(entries: Iterable[Entry]) -> Iterator[Explanation]:
-    """Every cycle that acted or failed to, in order."""
+    """Every cycle that acted or failed to, in order; of a dry run every wish that a cycle before it did not have."""
     cycles = [entry for entry in entries if entry["kind"] == "cycle"]
-    acted = [number for number, entry in enumerate(cycles) if entry["applied"]]
+    acted = [number for number, entry in enumerate(cycles) if entry["applied"] or _is_new_wish(cycles, number)]
     for position, number in enumerate(acted):
         entry = cycles[number]
         until = acted[position + 1] if position + 1 < len(acted) else len(cycles) - 1
         yield Explanation(
             time_s=entry["time_s"],
-            change=_change(entry["applied"]),
+            change=_change(entry["applied"]) if entry["applied"] else _would(entry),
             reason=entry["decision"]["reason"],
             notes=tuple(entry["plan"]["notes"]),
-            outcome=_outcome(entry["observation"], cycles[until]["observation"], entry["applied"]),
+            outcome=_outcome(entry["observation"], cycles[until]["observation"], entry["applied"])
+            if entry["applied"]
+            else "Dry run: nothing was done.",
         )
 
 
@@ -58,10 +60,30 @@ def held_back(entries: Iterable[Entry]) -> dict[str, int]:
     return causes
 
 
+def _is_new_wish(cycles: Sequence[Entry], number: int) -> bool:
+    entry = cycles[number]
+    if not entry.get("dry_run") or entry["cooling"] or not _wished(entry):
+        return False
+    return number == 0 or _wished(cycles[number - 1]) != _wished(entry)
+
+
+def _wished(entry: Entry) -> dict[str, tuple[int, int]]:
+    """Operators the plan would change, with what they have and would get."""
+    now = entry["observation"]["operators"]
+    plan = entry["plan"]["parallelism"].items()
+    return {name: (now[name]["parallelism"], count) for name, count in plan if now[name]["parallelism"] != count}
+
+
+def _would(entry: Entry) -> str:
+    return "would scale " + ", ".join(f"{name} {before} -> {after}" for name, (before, after) in _wished(entry).items())
+
+
 def _change(applied: Mapping[str, Any]) -> str:
     if applied["error"]:
         return f"failed, nothing changed ({applied['error']})"
     changes = ", ".join(f"{name} {before} -> {after}" for name, (before, after) in applied["changed"].items())
+    if changes and applied["detail"]:
+        return f"{changes} ({applied['detail']})"
     return changes or applied["detail"] or "placed anew"
 
 
@@ -70,11 +92,21 @@ def _outcome(before: Mapping[str, Any], after: Mapping[str, Any], applied: Mappi
         return ""
     stood = f"It stood still for {applied['downtime_s']:.1f} s; " if applied["downtime_s"] else ""
     waited_for_s = after["time_s"] - before["time_s"]
+    if waited_for_s <= 0:
+        return f"{stood}the journal ends here."
     parts = [
         f"latency {_figure(_latency(before), 's')} -> {_figure(_latency(after), 's')}",
         f"read {_figure(_read(before), '/s')} -> {_figure(_read(after), '/s')}",
+        *(f"{name} has {count}" for name, count in _missing(after, applied)),
     ]
     return f"{stood}{waited_for_s:.0f} s later: {', '.join(parts)}."
+
+
+def _missing(after: Mapping[str, Any], applied: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Operators that still have another number of instances than they were given: a cluster may be full, or slow."""
+    now = after["operators"]
+    given = {name: count for name, (_, count) in applied["changed"].items() if name in now}
+    return [(name, now[name]["parallelism"]) for name, count in given.items() if now[name]["parallelism"] != count]
 
 
 def _latency(observation: Mapping[str, Any]) -> float | None:

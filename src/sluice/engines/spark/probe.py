@@ -49,16 +49,22 @@ class ProgressListener:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
 
 
+def json_mapper(spark: SparkSession) -> Any:
+    """Writes Spark's own objects as JSON: one call through the gateway instead of one per field."""
+    jvm: Any = spark._jvm
+    mapper: Any = jvm.com.fasterxml.jackson.databind.ObjectMapper()
+    module = getattr(jvm.com.fasterxml.jackson.module.scala, "DefaultScalaModule$")
+    mapper.registerModule(getattr(module, "MODULE$"))
+    return mapper
+
+
 class StageProbe:
     """Jobs and stages of a query from the status store, each handed out once, when it is complete."""
 
     def __init__(self, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
         self._context: Any = spark.sparkContext._jsc.sc()
         self._store: Any = self._context.statusStore()
-        self._mapper: Any = jvm.com.fasterxml.jackson.databind.ObjectMapper()
-        module = getattr(jvm.com.fasterxml.jackson.module.scala, "DefaultScalaModule$")
-        self._mapper.registerModule(getattr(module, "MODULE$"))
+        self._mapper = json_mapper(spark)
         self._newest_job: dict[str, int] = {}
 
     def new_jobs(self, run_id: str) -> list[tuple[Json, list[Json]]]:

@@ -1,21 +1,26 @@
 """A small standalone cluster on this machine, from the installed pyspark: one master, some workers.
 
-A supervisor process owns them. They are told by the kernel to end when it does (Linux: parent-death signal), so nothing
-outlives it, not even when it is killed. The supervisor runs until `down` ends it; a state file says where it is.
+A supervisor process owns them and holds a lock for as long as it lives, so whether a cluster runs is never guessed from
+a process number. The kernel tells them to end when it does (Linux: parent-death signal); `down` ends what an earlier
+supervisor left, where the kernel has no such signal. A master that dies is started anew and finds its workers and
+applications again in its recovery folder; a worker that dies stays dead, so that one can see what a job does then.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -25,8 +30,11 @@ from sluice.engines.spark.session import java_home_problem
 from sluice.errors import BadInputError, SluiceError
 
 STATE_FILE = "cluster.json"
+LOCK_FILE = "supervisor.lock"
 START_TIMEOUT_S = 60.0
+RESTART_PAUSE_S = 1.0
 PR_SET_PDEATHSIG = 1
+DAEMONS = "org.apache.spark.deploy."
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,29 @@ def default_home() -> Path:
 
 def read_state(home: Path) -> ClusterState | None:
     """The running cluster, or None; a state file whose supervisor is gone does not count."""
+    return _recorded(home) if _is_supervised(home) else None
+
+
+def _recorded(home: Path) -> ClusterState | None:
     try:
-        state = ClusterState(**json.loads((home / STATE_FILE).read_text()))
+        return ClusterState(**json.loads((home / STATE_FILE).read_text()))
     except (FileNotFoundError, ValueError, TypeError):
         return None
-    return state if is_alive(state.supervisor_pid) else None
+
+
+def _is_supervised(home: Path) -> bool:
+    with contextlib.suppress(FileNotFoundError), open(home / LOCK_FILE) as lock:
+        return not _lock(lock.fileno())
+    return False
+
+
+def _lock(descriptor: int) -> bool:
+    """Take the lock until the file is closed; False if somebody has it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> ClusterState:
@@ -66,8 +92,8 @@ def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> Cluste
         raise BadInputError(problem)
     if (running := read_state(home)) is not None:
         raise BadInputError(f"a cluster is running already at {running.master_url}; 'sluice cluster down' ends it")
+    down(home)
     home.mkdir(parents=True, exist_ok=True)
-    (home / STATE_FILE).unlink(missing_ok=True)
     command = [sys.executable, "-m", __name__, str(home), str(workers), str(slots), str(memory_mb)]
     with open(home / "supervisor.log", "wb") as output:
         supervisor = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
@@ -84,13 +110,18 @@ def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> Cluste
 
 
 def down(home: Path) -> bool:
-    """End the cluster; False if none runs."""
-    state = read_state(home)
+    """End the cluster, or what is left of one whose supervisor was killed; False if there is none."""
+    state = _recorded(home)
     if state is None:
         return False
-    _end(state.supervisor_pid)
+    left = [process for process in state.process_ids.values() if _is_daemon(process)]
+    supervised = _is_supervised(home)
+    if supervised:
+        _end(state.supervisor_pid)
+    for process in left:
+        _end(process)
     (home / STATE_FILE).unlink(missing_ok=True)
-    return True
+    return supervised or bool(left)
 
 
 def alive_workers(state: ClusterState) -> list[dict[str, Any]]:
@@ -111,6 +142,14 @@ def is_alive(process_id: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
+
+
+def _is_daemon(process_id: int) -> bool:
+    """Whether this process is one of Spark's daemons: its number may long be somebody else's."""
+    command = subprocess.run(
+        ["ps", "-o", "command=", "-p", str(process_id)], capture_output=True, text=True, check=False
+    ).stdout
+    return DAEMONS in command
 
 
 def _end(process_id: int, patience_s: float = 10.0) -> None:
@@ -138,26 +177,45 @@ class Supervisor:
         ended: list[int] = []
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, lambda received, _: ended.append(received))
-        port, web_port = _free_port(), _free_port()
-        master_url = f"spark://127.0.0.1:{port}"
-        try:
-            self._start("master", "master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", web_port)
-            for number in range(self._workers):
-                self._start_worker(f"worker-{number}", master_url)
-            state = ClusterState(
-                supervisor_pid=os.getpid(),
-                master_url=master_url,
-                web_url=f"http://127.0.0.1:{web_port}",
-                workers=self._workers,
-                slots=self._slots,
-                memory_mb=self._memory_mb,
-                process_ids={name: child.pid for name, child in self._children.items()},
-            )
-            write_atomically(self._home / STATE_FILE, json.dumps(asdict(state)).encode())
-            while not ended and self._children["master"].poll() is None:
-                time.sleep(0.2)
-        finally:
-            self._end_all()
+        with self._alone():
+            port, web_port = _free_port(), _free_port()
+            master_url = f"spark://127.0.0.1:{port}"
+            try:
+                self._start_master(port, web_port)
+                for number in range(self._workers):
+                    self._start_worker(f"worker-{number}", master_url)
+                self._record(master_url, web_port)
+                while not ended:
+                    time.sleep(0.2)
+                    if self._children["master"].poll() is not None:
+                        time.sleep(RESTART_PAUSE_S)
+                        self._start_master(port, web_port)
+                        self._record(master_url, web_port)
+            finally:
+                self._end_all()
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        with open(self._home / LOCK_FILE, "w") as lock:
+            if not _lock(lock.fileno()):
+                raise SluiceError(f"another supervisor runs in {self._home}")
+            shutil.rmtree(self._home / "recovery", ignore_errors=True)
+            yield
+
+    def _record(self, master_url: str, web_port: int) -> None:
+        state = ClusterState(
+            supervisor_pid=os.getpid(),
+            master_url=master_url,
+            web_url=f"http://127.0.0.1:{web_port}",
+            workers=self._workers,
+            slots=self._slots,
+            memory_mb=self._memory_mb,
+            process_ids={name: child.pid for name, child in self._children.items()},
+        )
+        write_atomically(self._home / STATE_FILE, json.dumps(asdict(state)).encode())
+
+    def _start_master(self, port: int, web_port: int) -> None:
+        self._start("master", "master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", web_port)
 
     def _start_worker(self, name: str, master_url: str) -> None:
         self._start(
@@ -182,9 +240,15 @@ class Supervisor:
         import pyspark
 
         spark_home = Path(pyspark.__file__).parent
-        command = [str(spark_home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *map(str, arguments)]
-        environment = {**os.environ, "SPARK_HOME": str(spark_home), "SPARK_DAEMON_MEMORY": "256m"}
-        log = open(self._home / f"{name}.log", "wb")  # noqa: SIM115 - the child keeps it
+        command = [str(spark_home / "bin" / "spark-class"), f"{DAEMONS}{kind}", *map(str, arguments)]
+        recovery = f"-Dspark.deploy.recoveryMode=FILESYSTEM -Dspark.deploy.recoveryDirectory={self._home / 'recovery'}"
+        environment = {
+            **os.environ,
+            "SPARK_HOME": str(spark_home),
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": f"{recovery} -XX:+UseSerialGC",
+        }
+        log = open(self._home / f"{name}.log", "ab")  # noqa: SIM115 - the child keeps it
         self._children[name] = subprocess.Popen(
             command, stdout=log, stderr=log, env=environment, preexec_fn=_end_with_parent
         )
@@ -201,7 +265,8 @@ class Supervisor:
 
 
 def _end_with_parent() -> None:
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _free_port() -> int:

@@ -5,6 +5,7 @@ import pytest
 from sluice.engines.spark.attach.application import (
     NO_QUERY,
     ExecutorInfo,
+    QueryBatch,
     QueryWindow,
     application_graph,
     choose_to_remove,
@@ -12,12 +13,14 @@ from sluice.engines.spark.attach.application import (
     observe_application,
     read_batch,
     read_lag,
+    useful_executors,
 )
 from sluice.engines.spark.attach.objective import Objective
 from sluice.engines.spark.attach.wishes import WhileIdle, WithObjective
-from sluice.engines.spark.metrics import Batch, Stage
+from sluice.engines.spark.metrics import Stage
 from sluice.errors import BadInputError
 from sluice.model import Decision, Observation, OperatorMetrics
+from sluice.policies import asked_while_cooling
 
 
 @pytest.mark.parametrize(
@@ -63,8 +66,8 @@ def test_queries_that_share_executors_ask_for_one_number(wishes, work, needed):
     assert executors_needed(wishes, work) == needed
 
 
-def batch(number, started_s, ended_s, records):
-    return Batch(
+def batch(number, started_s, ended_s, records, lag=None):
+    return QueryBatch(
         run_id="r",
         batch_id=number,
         started_s=started_s,
@@ -72,58 +75,97 @@ def batch(number, started_s, ended_s, records):
         records={"all": records},
         state_bytes=7.0,
         state_io_bytes=0,
+        lag_records=lag,
     )
 
 
-def window(batches=(), stages=(), lag=None, before=None, running=False):
-    return QueryWindow(
-        batches=batches, stages=stages, lag_records=lag, lag_before_records=before, trigger_s=None, running=running
+def window(batches=(), stages=(), *, length_s=10.0, cores=1, **facts):
+    given = {
+        "began_s": 0.0,
+        "ended_s": length_s,
+        "now_s": length_s,
+        "before": None,
+        "trigger_s": None,
+        "running": False,
+    }
+    return QueryWindow(batches=batches, stages=stages, core_seconds=length_s * cores, **{**given, **facts})
+
+
+def stage(batch_id, *, tasks=4, run_s=10.0, cpu_s=8.0):
+    return Stage(
+        batch_id=batch_id, tasks=tasks, run_s=run_s, cpu_s=cpu_s, input_records=0, output_records=0, output_bytes=0
     )
+
+
+def observe(query, executors):
+    return observe_application({"q": query}, executors, time_s=10.0, interval_s=10.0).operators["q"]
 
 
 def test_a_query_is_busy_by_the_task_time_it_used():
     # two executors of two cores for 10 s: 40 core-seconds, 10 of them used for 1000 records
-    stage = Stage(batch_id=0, tasks=4, run_s=10.0, cpu_s=8.0, input_records=1000, output_records=0, output_bytes=0)
-    seen = observe_application(
-        {"q": window([batch(0, 0, 2, 400), batch(1, 5, 7, 600)], [stage])},
-        [executor("1", cores=2), executor("2", cores=2)],
-        core_seconds=40.0,
-        time_s=10.0,
-        interval_s=10.0,
-    ).operators["q"]
+    done = [batch(0, 0, 2, 400), batch(1, 5, 7, 600)]
+    seen = observe(window(done, [stage(1)], cores=4), [executor("1", cores=2), executor("2", cores=2)])
     assert (seen.parallelism, seen.input_rate, seen.busy, seen.cpu) == (2, 100.0, 0.25, 0.2)
     assert seen.true_input_rate == 400.0
-    assert seen.arrival_rate == 100.0
     # half of the 5 s between batches, and the 2 s of its own
     assert seen.latency_s == pytest.approx(4.5)
     assert seen.state_bytes == 7.0
 
 
+def test_what_executors_are_worth_counts_those_there_now_not_those_of_the_window():
+    # one core did 1000 records in 10 s; by now there are four
+    seen = observe(window([batch(0, 0, 10, 1000)], [stage(0)]), [executor(str(n)) for n in range(4)])
+    assert (seen.busy, seen.true_input_rate) == (1.0, 400.0)
+
+
+def test_without_a_lag_the_next_batch_tells_what_arrived_during_the_one_before():
+    # a batch of 10 s, and the next has 3000 records: 300/s came while 100/s were done
+    seen = observe(window([batch(1, 10, 40, 3000)], before=batch(0, 0, 10, 1000), length_s=30.0), [executor("1")])
+    assert (seen.input_rate, seen.arrival_rate, seen.lag_rate) == (100.0, 300.0, None)
+
+
 def test_lag_makes_records_late_and_tells_what_arrived():
-    seen = observe_application(
-        {"q": window([batch(0, 0, 10, 1000)], lag=500, before=300)},
-        [executor("1")],
-        core_seconds=10,
-        time_s=10,
-        interval_s=10,
-    ).operators["q"]
-    assert seen.lag_rate == 20.0
-    assert seen.arrival_rate == 120.0
+    last = batch(1, 10, 20, 1000, lag=500)
+    seen = observe(window([last], before=batch(0, 0, 10, 1000, lag=300)), [executor("1")])
+    assert (seen.lag, seen.lag_rate, seen.arrival_rate) == (500, 20.0, 120.0)
     assert seen.latency_s == pytest.approx(5 + 10 + 5)
 
 
-def test_a_batch_longer_than_the_window_shows_by_its_running_tasks():
-    busy = observe_application(
-        {"q": window(running=True)}, [executor("1", tasks=3, cores=4)], core_seconds=40, time_s=10, interval_s=10
-    ).operators["q"]
-    assert (busy.busy, busy.input_rate) == (0.75, None)
+def test_a_batch_longer_than_the_window_shows_by_its_running_tasks_and_its_age():
+    busy = observe(window(running=True, before=batch(0, -9, -5, 1)), [executor("1", tasks=3, cores=4)])
+    assert (busy.busy, busy.input_rate, busy.latency_s) == (0.75, None, 15.0)
+
+
+def test_the_first_batch_with_records_says_nothing():
+    cold = observe(window([], before=batch(0, 0, 9, 1000), is_cold=True), [executor("1")])
+    assert (cold.busy, cold.input_rate, cold.latency_s) == (None, None, None)
 
 
 def test_an_idle_query_has_a_rate_of_zero_and_an_application_without_queries_is_known_by_its_executors():
-    idle = observe_application({"q": window()}, [executor("1")], core_seconds=10, time_s=10, interval_s=10)
-    assert idle.operators["q"].input_rate == 0.0
-    nothing = observe_application({}, [executor("1"), executor("2")], core_seconds=10, time_s=10, interval_s=10)
+    assert observe(window(), [executor("1")]).input_rate == 0.0
+    nothing = observe_application({}, [executor("1"), executor("2")], time_s=10, interval_s=10)
     assert nothing.parallelism == {NO_QUERY: 2}
+
+
+def test_a_query_whose_trigger_is_not_due_is_not_idle():
+    assert observe(window(trigger_s=60.0), [executor("1")]).input_rate is None
+    assert observe(window(trigger_s=6.0), [executor("1")]).input_rate == 0.0
+
+
+@pytest.mark.parametrize(
+    ("stages", "cores_each", "useful"),
+    [
+        ([], 1, None),
+        ([(8, 10.0)], 1, 8),
+        ([(8, 10.0)], 4, 2),
+        ([(9, 10.0)], 4, 3),
+        # two hundred empty shuffle tasks beside three that work
+        ([(3, 10.0), (200, 0.5)], 1, 3),
+    ],
+)
+def test_executors_are_of_use_up_to_the_tasks_of_a_stage_that_takes_time(stages, cores_each, useful):
+    found = [stage(0, tasks=tasks, run_s=run_s) for tasks, run_s in stages]
+    assert useful_executors(found, cores_each) == useful
 
 
 def test_partitions_cap_the_executors_that_are_of_use():
@@ -212,3 +254,21 @@ def test_an_objective_that_is_met_changes_nothing_and_one_without_figures_at_mos
     assert on_time.is_hold
     unknown, _ = WithObjective(inner=Wants(), latency_s=10).decide(seen(10, latency_s=900.0), {})
     assert unknown.parallelism == {"q": 8}
+
+
+def test_a_long_trigger_makes_idleness_longer():
+    policy = WhileIdle(inner=Wants(), idle_s=10)
+    _, memory = policy.decide(seen(10, input_rate=0.0, batch_interval_s=60), {})
+    decision, memory = policy.decide(seen(100, input_rate=0.0, batch_interval_s=60), memory)
+    assert decision.is_hold
+    decision, _ = policy.decide(seen(120, input_rate=0.0, batch_interval_s=60), memory)
+    assert decision.parallelism == {"q": 1}
+
+
+def test_what_wraps_a_policy_passes_on_when_it_wants_to_be_asked():
+    class Patient(Wants):
+        asked_while_cooling = False
+
+    for inner, asked in ((Wants(), True), (Patient(), False)):
+        wrapped = WhileIdle(inner=WithObjective(inner=inner, latency_s=1), idle_s=1)
+        assert asked_while_cooling(wrapped) is asked

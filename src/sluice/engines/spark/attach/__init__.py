@@ -6,22 +6,25 @@ is restarted. Whatever goes wrong here ends the scaling, never the job.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from sluice import __version__
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
 from sluice.control.journal import Entry, FileJournal, Journal, MemoryJournal
 from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
 from sluice.engines.spark.attach.application import NO_QUERY
+from sluice.engines.spark.attach.conditions import check_session
 from sluice.engines.spark.attach.engine import AttachedEngine
-from sluice.engines.spark.attach.executors import ClusterExecutors, refuse_what_cannot_scale
+from sluice.engines.spark.attach.executors import ClusterExecutors
 from sluice.engines.spark.attach.objective import Objective
 from sluice.engines.spark.attach.wishes import WhileIdle, WithObjective
 from sluice.errors import BadInputError
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice")
 POLICY_TIMEOUT_S = 10.0
 FOREVER_S = float("inf")
+_attached: dict[str, Attachment] = {}
+"""Application id -> who scales it: there can be one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +47,7 @@ class AttachSettings:
 
     min_executors: int = 1
     max_executors: int = 4
+    initial_executors: int | None = None
     interval_s: float = 10.0
     cooldown_s: float = 30.0
     idle_s: float = 60.0
@@ -56,11 +62,23 @@ class AttachSettings:
             raise BadInputError(
                 f"max_executors must be at least min_executors ({self.min_executors}), got {self.max_executors}"
             )
+        first = self.initial_executors
+        if first is not None and not self.min_executors <= first <= self.max_executors:
+            raise BadInputError(
+                f"initial_executors must be from min_executors ({self.min_executors}) to max_executors "
+                f"({self.max_executors}), got {first}"
+            )
         for name in ("interval_s", "idle_s"):
             if not getattr(self, name) > 0:
                 raise BadInputError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.cooldown_s < 0:
             raise BadInputError(f"cooldown_s must not be negative, got {self.cooldown_s}")
+
+    def first_executors(self, present: int, *, working: bool) -> int:
+        """How many to begin with: as asked, else those a running job has, else the fewest."""
+        if self.initial_executors is not None:
+            return self.initial_executors
+        return min(max(present, self.min_executors), self.max_executors) if working else self.min_executors
 
 
 class Attachment:
@@ -78,6 +96,10 @@ class Attachment:
     @property
     def journal(self) -> Journal:
         return self._loop.journal
+
+    @property
+    def is_watching(self) -> bool:
+        return self._thread.is_alive()
 
     def on_cycle(self, watcher: Callable[[Entry], None]) -> None:
         """Call this with every cycle's journal entry, in the attachment's thread."""
@@ -117,8 +139,12 @@ class Attachment:
                 )
 
     def _tell(self, entry: Entry) -> None:
-        for watcher in self._watchers:
-            watcher(entry)
+        for watcher in list(self._watchers):
+            try:
+                watcher(entry)
+            except Exception as error:
+                self._watchers.remove(watcher)
+                log.warning("a watcher failed and is not called again: %s: %s", type(error).__name__, error)
 
 
 def attach(
@@ -127,6 +153,7 @@ def attach(
     *,
     min_executors: int = 1,
     max_executors: int = 4,
+    initial_executors: int | None = None,
     interval: float = 10.0,
     cooldown: float = 30.0,
     idle: float = 60.0,
@@ -139,57 +166,96 @@ def attach(
 ) -> Attachment:
     """Scale the executors of this session's application, from now until `detach()` or the end of the program.
 
-    Times are in seconds. `dry_run` decides and records without asking for or releasing anything. `objective` raises the
+    Times are in seconds. Without `initial_executors` a running job begins with those it has, one without a query with
+    `min_executors`. `dry_run` decides and records without asking for or releasing anything. `objective` raises the
     policy's wish while records are late. `metrics_port` serves Prometheus metrics.
     """
     settings = AttachSettings(
         min_executors=min_executors,
         max_executors=max_executors,
+        initial_executors=initial_executors,
         interval_s=interval,
         cooldown_s=cooldown,
         idle_s=idle,
     )
     chosen: Policy = policies.create(policy, policy_settings) if isinstance(policy, str) else policy
+    name = policy if isinstance(policy, str) else type(policy).__name__
     if objective is not None:
         chosen = WithObjective(inner=chosen, latency_s=Objective.parse(objective).latency_s)
-    refuse_what_cannot_scale(spark)
+    for advice in check_session(spark, max_executors):
+        log.warning("%s", advice)
+    application = str(spark.sparkContext.applicationId)
+    if (other := _attached.get(application)) is not None and other.is_watching:
+        raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
     executors = ClusterExecutors(spark)
+    present = len(executors.present())
+    begin = settings.first_executors(present, working=bool(spark.streams.active))
     ended = threading.Event()
-    engine = AttachedEngine(spark, executors, min_executors, ended)
-    store = MemoryStore(Path(memory), policy if isinstance(policy, str) else type(policy).__name__) if memory else None
+    records: Journal = FileJournal(Path(journal)) if journal else MemoryJournal()
     loop = Loop(
-        engine=engine,
+        engine=AttachedEngine(spark, executors, min_executors, ended),
         decider=Decider(WhileIdle(inner=chosen, idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S),
-        journal=FileJournal(Path(journal)) if journal else MemoryJournal(),
+        journal=records,
         guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),
-        store=store,
+        store=MemoryStore(Path(memory), name) if memory else None,
         dry_run=dry_run,
     )
-    present = len(executors.present())
-    if not dry_run and not min_executors <= present <= max_executors:
-        executors.scale_to(min(max(present, min_executors), max_executors))
-    attachment = Attachment(loop, settings, present, ended)
+    attachment = Attachment(loop, settings, begin, ended)
     if metrics_port is not None:
         from sluice.engines.spark.attach.prometheus import serve
 
         attachment.on_cycle(serve(metrics_port))
+    records.append(
+        {
+            "kind": "run",
+            "version": __version__,
+            "engine": "attach",
+            "pipeline": spark.sparkContext.appName,
+            "application_id": application,
+            "policy": {"name": name, "set": dict(policy_settings or {})},
+            "objective": objective,
+            "dry_run": dry_run,
+            **asdict(settings),
+        }
+    )
+    log.info(
+        "event=attached application=%s policy=%s executors=%d begin_with=%d min=%d max=%d dry_run=%s",
+        application,
+        name,
+        present,
+        begin,
+        min_executors,
+        max_executors,
+        str(dry_run).lower(),
+    )
+    if not dry_run:
+        executors.scale_to(begin)
+    _attached[application] = attachment
     attachment._start()
     return attachment
 
 
 def _log_cycle(entry: Entry) -> None:
-    """One structured line per cycle: scaling actions at INFO, the rest at DEBUG."""
+    """One structured line per cycle: what scales, or would, at INFO, the rest at DEBUG."""
     applied = entry["applied"]
-    acted = bool(applied and (applied["changed"] or applied["error"]))
-    log.log(
-        logging.INFO if acted else logging.DEBUG,
-        "time_s=%.1f wanted=%s reason=%r detail=%r error=%r",
-        entry["time_s"],
-        entry["plan"]["parallelism"],
-        entry["decision"]["reason"],
-        applied["detail"] if applied else None,
-        applied["error"] if applied else None,
-    )
+    now = {name: metrics["parallelism"] for name, metrics in entry["observation"]["operators"].items()}
+    would = entry["dry_run"] and not entry["cooling"] and now != entry["plan"]["parallelism"]
+    event = "failed" if applied and applied["error"] else "scaled" if applied else "would_scale" if would else "held"
+    facts = {
+        "event": event,
+        "time_s": round(entry["time_s"], 1),
+        "executors": max(now.values()),
+        "wanted": max(entry["plan"]["parallelism"].values()),
+        "reason": entry["decision"]["reason"],
+        "detail": applied["detail"] if applied else None,
+        "error": (applied["error"] if applied else None) or entry["problem"],
+    }
+    level = logging.WARNING if facts["error"] else logging.DEBUG if event == "held" else logging.INFO
+    log.log(level, "%s", " ".join(f"{key}={_logged(value)}" for key, value in facts.items() if value is not None))
+
+
+def _logged(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) and " " in value else str(value)
 
 
 __all__ = ["AttachSettings", "Attachment", "attach"]

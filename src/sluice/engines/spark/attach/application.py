@@ -32,15 +32,42 @@ class ExecutorInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryWindow:
-    """What one query did in a window: its finished batches, their stages, and what still waits where Spark says so."""
+class QueryBatch(Batch):
+    """A finished batch of any query; the lag is what was left behind it when it began, where its sources tell."""
 
-    batches: Sequence[Batch]
+    lag_records: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryWindow:
+    """What one query did in a window of whole batches: it ends now if the query waits, else with its last batch."""
+
+    began_s: float
+    ended_s: float
+    now_s: float
+    batches: Sequence[QueryBatch]
+    before: QueryBatch | None
+    """The last batch of earlier windows."""
     stages: Sequence[Stage]
-    lag_records: int | None
-    lag_before_records: int | None
+    core_seconds: float
+    """The task time there was: cores of all executors, integrated over the window."""
     trigger_s: float | None
     running: bool
+    is_cold: bool = False
+    """No batch after the first with records is over: that one loads classes and compiles, its times mislead."""
+
+    @property
+    def length_s(self) -> float:
+        return self.ended_s - self.began_s
+
+    @property
+    def last(self) -> QueryBatch | None:
+        return self.batches[-1] if self.batches else self.before
+
+    @property
+    def waits_for_trigger(self) -> bool:
+        """No batch was due yet: that none came says nothing about the load."""
+        return self.trigger_s is not None and self.now_s - self.began_s < 1.5 * self.trigger_s
 
 
 def executors_needed(wishes: Mapping[str, int], work: Mapping[str, float]) -> int:
@@ -54,11 +81,11 @@ def executors_needed(wishes: Mapping[str, int], work: Mapping[str, float]) -> in
     return max(1, math.ceil(sum(weights[name] * wish for name, wish in wishes.items()) - 1e-9))
 
 
-def read_batch(progress: Mapping[str, Any]) -> Batch:
+def read_batch(progress: Mapping[str, Any]) -> QueryBatch:
     """A progress event of any query, whatever its sources' offsets look like."""
     started_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
     states = progress.get("stateOperators", [])
-    return Batch(
+    return QueryBatch(
         run_id=progress["runId"],
         batch_id=int(progress["batchId"]),
         started_s=started_s,
@@ -66,6 +93,7 @@ def read_batch(progress: Mapping[str, Any]) -> Batch:
         records={"all": int(progress["numInputRows"])},
         state_bytes=float(sum(state.get("memoryUsedBytes", 0) for state in states)) if states else None,
         state_io_bytes=0.0,
+        lag_records=read_lag(progress),
     )
 
 
@@ -93,25 +121,14 @@ def _plain_offset(offset: Any) -> int | None:
 
 
 def observe_application(
-    queries: Mapping[str, QueryWindow],
-    executors: Sequence[ExecutorInfo],
-    *,
-    core_seconds: float,
-    time_s: float,
-    interval_s: float,
+    queries: Mapping[str, QueryWindow], executors: Sequence[ExecutorInfo], *, time_s: float, interval_s: float
 ) -> Observation:
-    """`core_seconds` is the task time there was: cores of all executors, integrated over the window."""
     parallelism = max(1, len(executors))
     if not queries:
         return Observation(
             time_s=time_s, interval_s=interval_s, operators={NO_QUERY: OperatorMetrics(parallelism=parallelism)}
         )
-    slots = sum(executor.cores for executor in executors)
-    occupied = sum(executor.active_tasks for executor in executors) / slots if slots else None
-    operators = {
-        name: _query_metrics(window, parallelism, core_seconds, occupied, interval_s)
-        for name, window in queries.items()
-    }
+    operators = {name: _query_metrics(window, executors) for name, window in queries.items()}
     latencies = [metrics.latency_s for metrics in operators.values() if metrics.latency_s is not None]
     return Observation(
         time_s=time_s,
@@ -121,52 +138,85 @@ def observe_application(
     )
 
 
-def _query_metrics(
-    window: QueryWindow, parallelism: int, core_seconds: float, occupied: float | None, interval_s: float
-) -> OperatorMetrics:
+def _query_metrics(window: QueryWindow, executors: Sequence[ExecutorInfo]) -> OperatorMetrics:
     known: dict[str, Any] = {
-        "parallelism": parallelism,
-        "lag": window.lag_records,
+        "parallelism": max(1, len(executors)),
+        "lag": window.last.lag_records if window.last else None,
         "batch_interval_s": window.trigger_s,
     }
-    lag_change = None
-    if window.lag_records is not None and window.lag_before_records is not None:
-        lag_change = window.lag_records - window.lag_before_records
-        known["lag_rate"] = lag_change / interval_s
-    if not window.batches:
-        # a batch longer than the window has no figures yet, but its tasks show whether the executors are busy
-        known |= {"busy": occupied} if window.running else {"busy": 0.0, "input_rate": 0.0}
+    if window.is_cold:
         return OperatorMetrics(**known)
+    slots = sum(executor.cores for executor in executors)
+    if window.batches and window.length_s > 0:
+        known |= _rates(window, slots)
+    elif window.running:
+        # a batch longer than the window has no figures yet, but its tasks show whether the executors are busy
+        known["busy"] = min(1.0, sum(executor.active_tasks for executor in executors) / slots) if slots else None
+        known["latency_s"] = window.now_s - window.before.ended_s if window.before else None
+    elif not window.waits_for_trigger:
+        known |= {"busy": 0.0, "input_rate": 0.0, "arrival_rate": 0.0}
+    return OperatorMetrics(**known)
+
+
+def _rates(window: QueryWindow, slots: int) -> dict[str, Any]:
     records = sum(batch.total_records for batch in window.batches)
-    length_s = max(interval_s, window.batches[-1].ended_s - window.batches[0].started_s)
-    busy = min(1.0, sum(stage.run_s for stage in window.stages) / core_seconds) if core_seconds > 0 else None
-    input_rate = records / length_s
+    run_s, cpu_s = sum(stage.run_s for stage in window.stages), sum(stage.cpu_s for stage in window.stages)
+    input_rate = records / window.length_s
     batch_s = sum(batch.duration_s for batch in window.batches) / len(window.batches)
-    known |= {
+    arrival_rate, lag_rate = _arrival(window, input_rate)
+    rates: dict[str, Any] = {
         "input_rate": input_rate,
         "output_rate": input_rate,
-        "busy": busy,
-        "cpu": min(1.0, sum(stage.cpu_s for stage in window.stages) / core_seconds) if core_seconds > 0 else None,
-        "idle": None if busy is None else 1.0 - busy,
         "backpressure": 0.0,
         "batch_s": batch_s,
-        "arrival_rate": max(0.0, input_rate + (lag_change or 0) / interval_s),
+        "arrival_rate": arrival_rate,
+        "lag_rate": lag_rate,
         "latency_s": _latency_s(window, input_rate, batch_s),
     }
-    if busy and records:
-        known |= {"true_input_rate": input_rate / busy, "true_output_rate": input_rate / busy}
+    if window.core_seconds > 0:
+        busy = min(1.0, run_s / window.core_seconds)
+        rates |= {"busy": busy, "idle": 1.0 - busy, "cpu": min(1.0, cpu_s / window.core_seconds)}
+    if records and run_s > 0:
+        true_rate = records / run_s * slots
+        rates |= {"true_input_rate": true_rate, "true_output_rate": true_rate}
     states = [batch.state_bytes for batch in window.batches if batch.state_bytes is not None]
     if states:
-        known["state_bytes"] = states[-1]
-    return OperatorMetrics(**known)
+        rates["state_bytes"] = states[-1]
+    return rates
+
+
+def _arrival(window: QueryWindow, input_rate: float) -> tuple[float, float | None]:
+    """Records/s that arrived, and the change of the lag.
+
+    A batch takes what arrived since the one before it began, as far as its limit allows, and leaves the lag behind. So
+    between the beginnings of two batches there arrived what the later ones read plus what the lag grew by. Where the
+    lag is unknown this holds for sources without a limit; one that has both is known only by what it reads.
+    """
+    first, *later = [*([window.before] if window.before else []), *window.batches]
+    span_s = later[-1].started_s - first.started_s if later else 0.0
+    if span_s <= 0:
+        return input_rate, None
+    read = sum(batch.total_records for batch in later)
+    if first.lag_records is None or later[-1].lag_records is None:
+        return read / span_s, None
+    grown = later[-1].lag_records - first.lag_records
+    return max(0.0, (read + grown) / span_s), grown / span_s
 
 
 def _latency_s(window: QueryWindow, input_rate: float, batch_s: float) -> float:
     """A record waits half the time between two batches on average, then for its own batch, and behind the lag."""
     starts = [batch.started_s for batch in window.batches]
     gap_s = (starts[-1] - starts[0]) / (len(starts) - 1) if len(starts) > 1 else batch_s
-    behind_s = (window.lag_records or 0) / input_rate if input_rate > 0 else 0.0
+    lag_records = window.batches[-1].lag_records or 0
+    behind_s = lag_records / input_rate if input_rate > 0 else 0.0
     return gap_s / 2 + batch_s + behind_s
+
+
+def useful_executors(stages: Sequence[Stage], cores_each: int) -> int | None:
+    """Executors beyond one core per task idle; the widest stage that takes a tenth of the time or more counts."""
+    total_s = sum(stage.run_s for stage in stages)
+    widest = max((stage.tasks for stage in stages if stage.run_s >= total_s / 10), default=0)
+    return -(-widest // max(1, cores_each)) if widest else None
 
 
 def application_graph(names: Sequence[str], min_executors: int, useful_executors: Mapping[str, int]) -> Graph:

@@ -1,22 +1,30 @@
 """Executors of a running application: who is there, ask for more, let some go. The same calls on every cluster manager.
 
-Scaling down drains: with `spark.decommission.enabled` an executor takes no new task, finishes those it has and hands
-its blocks on; without it only executors that run no task at that moment are let go; the rest stay until asked again.
-State of a streaming query is in its checkpoint, so no executor holds the only copy of it.
+Scaling down drains. With `spark.decommission.enabled` an executor takes no new task, finishes those it has and hands
+its blocks on. Without it an executor is let go only while no job runs, so that it holds no shuffle data anybody still
+needs, and Spark's scheduler has the last word on whether it is busy. State of a streaming query is in its checkpoint:
+no executor holds the only copy.
+
+The wish is kept, not just told once: `keep` asks again for what is missing and lets go of what is too many, because a
+restarted master has forgotten the limit, an executor may join late, and one that was busy may be free now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sluice.engines.spark.attach.application import ExecutorInfo, choose_to_remove
-from sluice.errors import BadInputError
+from sluice.engines.spark.probe import json_mapper
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRIVER = "driver"
+ASK_AGAIN_S = 5.0
+GAP_PATIENCE_S = 30.0
+"""How long a surplus waits for a moment without jobs; queries that overlap all the time may have none."""
 
 
 class Executors(Protocol):
@@ -26,6 +34,8 @@ class Executors(Protocol):
 
     def scale_to(self, count: int) -> str: ...
 
+    def keep(self) -> list[ExecutorInfo]: ...
+
 
 class ClusterExecutors:
     """The executors of this session's application, through its scheduler."""
@@ -34,72 +44,105 @@ class ClusterExecutors:
         self._context: Any = spark.sparkContext._jsc.sc()
         self._jvm: Any = spark._jvm
         self._store: Any = self._context.statusStore()
+        self._mapper = json_mapper(spark)
         self._drains = spark.conf.get("spark.decommission.enabled", "false") == "true"
         self._leaving: set[str] = set()
+        self._wanted: int | None = None
+        self._asked_s = 0.0
+        self._surplus_since_s: float | None = None
 
     def present(self) -> list[ExecutorInfo]:
         """Active executors; those being decommissioned no longer count."""
-        found = []
-        summaries = self._store.executorList(True).iterator()
-        while summaries.hasNext():
-            summary = summaries.next()
-            if summary.id() != DRIVER and summary.isActive() and summary.id() not in self._leaving:
-                found.append(
-                    ExecutorInfo(
-                        executor_id=summary.id(),
-                        cores=summary.totalCores(),
-                        active_tasks=summary.activeTasks(),
-                        holds_blocks=summary.rddBlocks() > 0,
-                        added_s=summary.addTime().getTime() / 1000,
-                    )
-                )
-        return found
+        summaries = json.loads(self._mapper.writeValueAsString(self._store.executorList(True)))
+        return [
+            ExecutorInfo(
+                executor_id=summary["id"],
+                cores=summary["totalCores"],
+                active_tasks=summary["activeTasks"],
+                holds_blocks=summary["rddBlocks"] > 0,
+                added_s=summary["addTime"] / 1000,
+            )
+            for summary in summaries
+            if summary["id"] != DRIVER and summary["isActive"] and summary["id"] not in self._leaving
+        ]
 
     def scale_to(self, count: int) -> str:
-        """Ask for `count` executors in all, and let go of those beyond; one sentence says what was done."""
-        here = self.present()
-        surplus = len(here) - count
-        leaving = choose_to_remove(here, surplus) if surplus > 0 else []
-        if leaving and not self._drains:
-            leaving = [executor for executor in leaving if executor.active_tasks == 0]
-        self._request_total(len(here) - len(leaving) if surplus > 0 else count)
-        for executor in leaving:
-            self._let_go(executor.executor_id)
-        if surplus <= 0:
-            return f"asked for {count} executors, {len(here)} are there"
-        ids = ", ".join(executor.executor_id for executor in leaving) or "none"
-        waiting = surplus - len(leaving)
-        busy = f"; {waiting} more are busy and stay for now" if waiting else ""
-        return f"{'decommissioning' if self._drains else 'released'} executors: {ids}{busy}"
+        """Want `count` executors from now on; one sentence says what was done at once."""
+        if count < 1:
+            raise ValueError(f"an application needs at least 1 executor, got {count}")
+        here = len(self.present())
+        self._wanted = count
+        self._surplus_since_s = None
+        try:
+            self._ask(count)
+        except Exception as error:  # `keep` asks again
+            return f"wants {count} executors, {here} are there; the cluster manager does not answer: {one_line(error)}"
+        if here <= count:
+            return f"asked for {count} executors, {here} are there"
+        gone = self._let_go_surplus()
+        ids = ", ".join(gone) or "none yet"
+        waiting = here - count - len(gone)
+        later = f"; {waiting} more when they are free" if waiting else ""
+        return f"{'decommissioning' if self._drains else 'released'} executors: {ids}{later}"
 
-    def _request_total(self, count: int) -> None:
+    def keep(self) -> list[ExecutorInfo]:
+        """Bring what is there closer to what is wanted, if anything ever was; those there."""
+        here = self.present()
+        if self._wanted is not None and len(here) != self._wanted:
+            if len(here) > self._wanted:
+                self._let_go_surplus()
+            if time.monotonic() - self._asked_s > ASK_AGAIN_S:
+                self._ask(self._wanted)
+        return here
+
+    def _ask(self, count: int) -> None:
         no_preference = self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
         self._context.requestTotalExecutors(count, 0, no_preference)
+        self._asked_s = time.monotonic()
 
-    def _let_go(self, executor_id: str) -> None:
-        if not self._drains:
-            self._context.killExecutor(executor_id)
-            return
+    def _let_go_surplus(self) -> list[str]:
+        """Let go of executors beyond the wish, as far as that harms nobody now; the ids that went."""
+        here = self.present()
+        chosen = choose_to_remove(here, len(here) - (self._wanted or len(here)))
+        if not chosen:
+            self._surplus_since_s = None
+            return []
+        return self._decommission(chosen) if self._drains else self._kill_idle(chosen)
+
+    def _decommission(self, chosen: list[ExecutorInfo]) -> list[str]:
         nobody = self._jvm.scala.Option.apply(None)
         why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled down", nobody)
-        self._context.schedulerBackend().decommissionExecutor(executor_id, why, True, False)
-        self._leaving.add(executor_id)
+        backend = self._context.schedulerBackend()
+        # the total is asked for separately: adjusting it here too would count each executor twice
+        gone = [e.executor_id for e in chosen if backend.decommissionExecutor(e.executor_id, why, False, False)]
+        self._leaving.update(gone)
+        return gone
 
-
-def refuse_what_cannot_scale(spark: SparkSession) -> None:
-    """Two controllers of one thing fight; a local master has no executors."""
-    if spark.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
-        raise BadInputError(
-            "spark.dynamicAllocation.enabled is true: two controllers would fight over the executors; "
-            "set it to false to attach"
+    def _kill_idle(self, chosen: list[ExecutorInfo]) -> list[str]:
+        now_s = time.monotonic()
+        if self._surplus_since_s is None:
+            self._surplus_since_s = now_s
+        if len(self._context.statusTracker().getActiveJobIds()) and now_s - self._surplus_since_s < GAP_PATIENCE_S:
+            return []
+        ids = self._jvm.java.util.ArrayList()
+        for executor in chosen:
+            ids.add(executor.executor_id)
+        adjust_total, count_failures, force = False, False, False
+        killed = self._context.schedulerBackend().killExecutors(
+            self._jvm.PythonUtils.toSeq(ids), adjust_total, count_failures, force
         )
-    master = str(spark.sparkContext.master)
-    if master.startswith("local"):
-        raise BadInputError(
-            f"master is {master!r}, which has no executors to add; attach works on standalone (spark://...), "
-            "YARN and Kubernetes masters"
-        )
+        return [str(killed.apply(position)) for position in range(killed.length())]
 
 
-def total_cores(executors: Sequence[ExecutorInfo]) -> int:
+def one_line(error: Exception) -> str:
+    """What went wrong at the root of a Java exception, without its stack."""
+    cause: Any = getattr(error, "java_exception", None)
+    if cause is None:
+        return " ".join(str(error).split())[:300]
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return " ".join(str(cause.toString()).split())[:300]
+
+
+def total_cores(executors: list[ExecutorInfo]) -> int:
     return sum(executor.cores for executor in executors)

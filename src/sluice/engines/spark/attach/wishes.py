@@ -10,16 +10,20 @@ import math
 from dataclasses import dataclass
 
 from sluice.model import Decision, Observation, OperatorMetrics
-from sluice.policies import Memory, Policy
+from sluice.policies import Memory, Policy, asked_while_cooling
 
 
 @dataclass(frozen=True, kw_only=True)
 class WhileIdle:
-    """After `idle_s` without a record, wish for the minimum; otherwise ask the inner policy."""
+    """After `idle_s` (and two triggers) without a record, wish for the minimum; otherwise ask the inner policy."""
 
     inner: Policy
     idle_s: float
     minimum: int = 1
+
+    @property
+    def asked_while_cooling(self) -> bool:
+        return asked_while_cooling(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         quiet = all(_is_quiet(metrics) for metrics in observation.operators.values())
@@ -27,7 +31,8 @@ class WhileIdle:
         if quiet and since_s is None:
             since_s = observation.time_s - observation.interval_s
         kept = {"quiet_since_s": since_s, "inner": memory.get("inner", {})}
-        if since_s is not None and observation.time_s - since_s >= self.idle_s:
+        triggers = [metrics.batch_interval_s or 0.0 for metrics in observation.operators.values()]
+        if since_s is not None and observation.time_s - since_s >= max(self.idle_s, 2 * max(triggers)):
             wish = dict.fromkeys(observation.operators, self.minimum)
             quiet_for_s = observation.time_s - since_s
             return Decision(parallelism=wish, reason=f"idle: nothing arrived for {quiet_for_s:.0f} s"), kept
@@ -45,6 +50,10 @@ class WithObjective:
 
     inner: Policy
     latency_s: float
+
+    @property
+    def asked_while_cooling(self) -> bool:
+        return asked_while_cooling(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         decision, learned = self.inner.decide(observation, memory)

@@ -1,0 +1,77 @@
+"""What a session must look like to be scaled; each refusal says what to set. Pure, but for reading the session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from sluice.errors import BadInputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+KEYS = (
+    "spark.dynamicAllocation.enabled",
+    "spark.streaming.dynamicAllocation.enabled",
+    "spark.executor.cores",
+    "spark.cores.max",
+    "spark.decommission.enabled",
+    "spark.storage.decommission.enabled",
+)
+_IN_PROCESS = re.compile(r"local(\[.*\])?\Z")
+
+
+def check_session(spark: SparkSession, max_executors: int) -> list[str]:
+    """Refuse a session that cannot be scaled; what is allowed but costs something is returned, a sentence each."""
+    if not hasattr(spark, "_jsparkSession"):
+        raise BadInputError(
+            "attach needs the driver's own session, got one of Spark Connect; call it in the program of the server"
+        )
+    context: Any = spark.sparkContext
+    configured: Callable[..., str | None] = context.getConf().get
+    found = {key: value for key in KEYS if (value := configured(key, None)) is not None}
+    return check_settings(str(context.master), found, max_executors)
+
+
+def check_settings(master: str, settings: Mapping[str, str], max_executors: int) -> list[str]:
+    """The same for a master and its settings."""
+    for key in ("spark.dynamicAllocation.enabled", "spark.streaming.dynamicAllocation.enabled"):
+        if settings.get(key) == "true":
+            raise BadInputError(
+                f"{key} is true: two controllers would fight over the executors; set {key}=false to attach"
+            )
+    if _IN_PROCESS.match(master):
+        raise BadInputError(
+            f"master is {master!r}, which has no executors to add; attach works on standalone (spark://...), "
+            "YARN and Kubernetes masters"
+        )
+    advice = _check_standalone(settings, max_executors) if master.startswith("spark://") else []
+    if settings.get("spark.decommission.enabled") != "true":
+        advice.append(
+            "spark.decommission.enabled is not true: executors are let go between batches only, "
+            "and cached blocks they hold are lost"
+        )
+    elif settings.get("spark.storage.decommission.enabled") != "true":
+        advice.append(
+            "spark.storage.decommission.enabled is not true: an executor that leaves within a batch takes its shuffle "
+            "data with it, and Spark computes that part again"
+        )
+    return advice
+
+
+def _check_standalone(settings: Mapping[str, str], max_executors: int) -> list[str]:
+    """A standalone master gives an application `spark.cores.max` cores, for all its life and from its start."""
+    most_cores, cores_each = settings.get("spark.cores.max"), settings.get("spark.executor.cores")
+    if cores_each is None:
+        return [
+            "spark.executor.cores is not set: on a standalone master an executor takes all cores of its worker, "
+            "so there can be no more executors than workers"
+        ]
+    if most_cores is not None and int(most_cores) < max_executors * int(cores_each):
+        raise BadInputError(
+            f"spark.cores.max is {most_cores}: no more than {int(most_cores) // int(cores_each)} executors of "
+            f"{cores_each} cores fit into it, but max_executors is {max_executors}; "
+            f"set spark.cores.max={max_executors * int(cores_each)} or leave it out"
+        )
+    return []
