@@ -91,7 +91,7 @@ def scikit_learn_fit(seed: int, largest: int) -> object:
     x, y = samples(seed, largest)
     kernel = ConstantKernel(1.0) * RBF(8.0) + WhiteKernel(0.01)
     regressor = GaussianProcessRegressor(kernel, normalize_y=True)
-    with warnings.catch_warnings(), one_thread():
+    with warnings.catch_warnings(), one_thread(SAMPLES):
         warnings.simplefilter("ignore")
         return regressor.fit(np.array(x)[:, None], np.array(y))
 

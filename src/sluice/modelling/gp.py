@@ -21,17 +21,17 @@ decide alone when the data say nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.optimize import minimize
+from scipy.linalg.lapack import dpotrf, dpotrs
 from threadpoolctl import ThreadpoolController
 
 from sluice.errors import SluiceError
+from sluice.modelling.likelihood import covariance, most_likely
 
 Vector = NDArray[np.float64]
 
@@ -43,6 +43,9 @@ SMALLEST_SCALE = 0.1
 """What the law leaves over is divided by its deviation, but at least by this share of the law at its far end: two
 samples that lie on it do not mean that all do."""
 EXPONENTS = (0.3, 1.1)
+LENGTHS_TRIED = 3
+SMALL = 32
+"""Rows of a matrix that no library shares among threads."""
 TRUST_IN_LINEARITY = 0.02
 """Weight of the prior that the exponent is 1, in units of the spread of log x: it decides for neighbours alone."""
 
@@ -148,7 +151,7 @@ class GaussianProcess:
         chosen = self.hyperparameters
         away = (at[:, None] - self.samples.x[None, :]) / chosen.length_scale
         cross = chosen.amplitude**2 * np.exp(-0.5 * away**2)
-        with one_thread():
+        with one_thread(len(at)):
             solved = dpotrs(self.factor, cross.T, lower=1)[0]
         mean = self.samples.law(at) + self.samples.scale * np.einsum("ij,j->i", cross, self.weights)
         variance = chosen.amplitude**2 - np.einsum("ij,ji->i", cross, solved)
@@ -165,8 +168,10 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_thread() -> AbstractContextManager[object]:
+def one_thread(rows: int) -> AbstractContextManager[object]:
     """Matrices of a hundred rows are too small to share: on a busy machine threads made a fit 50 times slower."""
+    if rows <= SMALL:
+        return nullcontext()
     context: AbstractContextManager[object] = _blas().limit(limits=1)
     return context
 
@@ -174,89 +179,38 @@ def one_thread() -> AbstractContextManager[object]:
 @lru_cache(maxsize=512)
 def _fit(x: tuple[float, ...], y: tuple[float, ...], reach: float, given: Hyperparameters | None) -> GaussianProcess:
     samples = Samples.of(x, y, reach)
-    with one_thread():
+    with one_thread(len(samples.x)):
         chosen = given or choose_hyperparameters(samples)
-        squared = (samples.x[:, None] - samples.x[None, :]) ** 2
         theta = np.log([chosen.length_scale, chosen.amplitude, chosen.noise])
-        factor = _factor(_covariance(theta, squared, samples.count)[1])
+        factor, problem = dpotrf(covariance(theta, samples.x, samples.count)[1], lower=1, clean=1)
+        if problem:
+            raise _bad_matrix(samples)
         weights = dpotrs(factor, samples.y, lower=1)[0]
     return GaussianProcess(samples=samples, hyperparameters=chosen, factor=factor, weights=weights)
 
 
 def choose_hyperparameters(samples: Samples) -> Hyperparameters:
-    """The most likely ones inside the bounds: the best of a few length scales, then a quasi-Newton climb."""
-    low, high = samples.length_bounds()
-    bounds = np.log([(low, high), AMPLITUDE_BOUNDS, NOISE_BOUNDS])
-    squared = (samples.x[:, None] - samples.x[None, :]) ** 2
-    centre = prior_centre(samples)
-    starts = [np.array([length, centre[1], centre[2]]) for length in np.linspace(bounds[0, 0], bounds[0, 1], 4)[:3]]
-    start = min(starts, key=lambda theta: negative_log_posterior(theta, samples, squared, centre)[0])
-    found = minimize(
-        negative_log_posterior,
-        start,
-        args=(samples, squared, centre),
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": 20, "ftol": 1e-6},
-    )
-    length_scale, amplitude, noise = np.exp(found.x)
-    return Hyperparameters(length_scale=float(length_scale), amplitude=float(amplitude), noise=float(noise))
+    """The most likely ones inside the bounds: the best of a few length scales, then up from there."""
+    length_bounds = samples.length_bounds()
+    bounds = np.log([length_bounds, AMPLITUDE_BOUNDS, NOISE_BOUNDS])
+    centre = prior_centre(length_bounds)
+    starts = np.tile(centre, (LENGTHS_TRIED, 1))
+    starts[:, 0] = np.linspace(bounds[0, 0], bounds[0, 1], LENGTHS_TRIED + 1)[:-1]
+    try:
+        found = most_likely(
+            starts, bounds[:, 0], bounds[:, 1], samples.x, samples.y, samples.count, samples.scatter, centre
+        )
+    except np.linalg.LinAlgError as error:
+        raise _bad_matrix(samples) from error
+    length_scale, amplitude, noise = np.exp(found).tolist()
+    return Hyperparameters(length_scale=length_scale, amplitude=amplitude, noise=noise)
 
 
-def prior_centre(samples: Samples) -> Vector:
+def prior_centre(length_bounds: tuple[float, float]) -> Vector:
     """Logarithms of what we expect unseen: half the range, the targets' own deviation, a little of it as noise."""
-    low, high = samples.length_bounds()
+    low, high = length_bounds
     return np.log([max(low, high / 8.0), 1.0, 0.05])
 
 
-PRIOR_DEVIATION = np.array([1.0, 0.7, 1.0])
-
-
-def negative_log_posterior(theta: Vector, samples: Samples, squared: Vector, centre: Vector) -> tuple[float, Vector]:
-    """Minus log marginal likelihood of all samples minus log prior, up to a constant, with its gradient.
-
-    `theta` holds the logarithms of length scale, amplitude and noise, `centre` where their prior is centred,
-    `squared` the squared distances.
-    """
-    kernel, covariance = _covariance(theta, squared, samples.count)
-    factor = _factor(covariance)
-    weights = dpotrs(factor, samples.y, lower=1)[0]
-    half = dpotri(factor, lower=1)[0]
-    inverse = half + half.T
-    inverse.flat[:: len(half) + 1] -= half.diagonal()
-    noise_variance = float(np.exp(2 * theta[2]))
-
-    likelihood = -0.5 * float(samples.y @ weights) - float(np.log(factor.diagonal()).sum())
-    likelihood += -samples.repeats * float(theta[2]) - 0.5 * samples.scatter / noise_variance
-    slope = weights[:, None] * weights - inverse
-    weighted = slope * kernel
-    gradient = np.array(
-        [
-            0.5 * float(np.vdot(weighted, squared)) / float(np.exp(2 * theta[0])),
-            float(weighted.sum()),
-            float(np.sum(slope.diagonal() / samples.count)) * noise_variance
-            - samples.repeats
-            + samples.scatter / noise_variance,
-        ]
-    )
-    away = (theta - centre) / PRIOR_DEVIATION
-    return -likelihood + 0.5 * float(away @ away), -gradient + away / PRIOR_DEVIATION
-
-
-def _covariance(theta: Vector, squared: Vector, count: Vector) -> tuple[Vector, Vector]:
-    """The kernel matrix, and the same with the noise of each mean on its diagonal."""
-    kernel = np.exp(2 * theta[1] - 0.5 * squared / np.exp(2 * theta[0]))
-    covariance = kernel.copy()
-    covariance.flat[:: len(covariance) + 1] += np.exp(2 * theta[2]) / count
-    return kernel, covariance
-
-
-def _factor(covariance: Vector) -> Vector:
-    factor, problem = dpotrf(covariance, lower=1, clean=1)
-    if problem:
-        raise BadMatrixError(
-            f"kernel matrix of {len(covariance)} positions is not positive definite at row {problem}, noise included"
-        )
-    result: Vector = factor
-    return result
+def _bad_matrix(samples: Samples) -> BadMatrixError:
+    return BadMatrixError(f"kernel matrix of {samples.x.size} positions is not positive definite, noise included")
