@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +126,7 @@ class Samples:
         """A bend takes three samples to be seen, and anything much longer than the range is a line."""
         if self.x.size == 1:
             return (2.0, 16.0)
-        shortest = 2.0 * float(np.median(np.diff(self.x)))
+        shortest = 2.0 * median(np.diff(self.x).tolist())
         return (shortest, 4.0 * max(float(self.x[-1] - self.x[0]), shortest))
 
 

@@ -132,7 +132,7 @@ def most_likely(
         else:
             curvature = information(theta, x, count)
         fresh = not descended
-    return theta
+    return theta  # type: ignore[no-any-return]
 
 
 @njit(cache=True)  # type: ignore[untyped-decorator]
@@ -150,7 +150,7 @@ def _step(theta: Floats, gradient: Floats, curvature: Floats, low: Floats, high:
         step = np.linalg.solve(system, target)
         more = _beyond(theta, step, low, high)
         if not more.any():
-            return step
+            return step  # type: ignore[return-value]
         rests = rests | more
 
 

@@ -37,7 +37,8 @@ class LinearFunction(Frozen):
     k: tuple[NonNegative, ...]
 
     def value(self, received: Vector) -> Vector:
-        return np.tensordot(np.asarray(self.k), received, axes=1)
+        value: Vector = np.asarray(self.k) @ received
+        return value
 
     def gradient(self, received: Vector) -> Vector:
         return np.broadcast_to(_columns(self.k, received), received.shape)
@@ -67,10 +68,10 @@ class TanhFunction(Frozen):
     k2: tuple[NonNegative, ...]
 
     def value(self, received: Vector) -> Vector:
-        return self.k1 * np.tanh(np.tensordot(np.asarray(self.k2), received, axes=1))
+        return self.k1 * np.tanh(np.asarray(self.k2) @ received)
 
     def gradient(self, received: Vector) -> Vector:
-        slope = self.k1 * (1.0 - np.tanh(np.tensordot(np.asarray(self.k2), received, axes=1)) ** 2)
+        slope = self.k1 * (1.0 - np.tanh(np.asarray(self.k2) @ received) ** 2)
         return _columns(self.k2, received) * slope
 
 
