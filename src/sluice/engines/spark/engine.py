@@ -102,7 +102,7 @@ class SparkEngine:
     def start(self, plan: Plan) -> None:
         self._check(plan)
         self._stages = StageProbe(self.spark)
-        self.runtime.start(plan.parallelism)
+        self.runtime.prepare(plan.parallelism)
         self._ledgers = {
             name: Ledger(
                 query=query,
@@ -115,6 +115,7 @@ class SparkEngine:
             for name, query in self.runtime.queries.items()
         }
         self._listener = ProgressListener(self.spark, self._on_progress)
+        self.runtime.start()
         self.clock.started_s = time.monotonic()
         if self._feed:
             self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})

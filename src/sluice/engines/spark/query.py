@@ -166,7 +166,7 @@ class OperatorQuery:
             self._wait_for_boundary()
             self._halt()
             if at_batch_boundary(self._folders.checkpoint(self.name)):
-                self._acknowledge()
+                self.acknowledge()
                 return
             # a batch without records (a watermark moving on) began just then: let it finish
             self.start(paused=True)
@@ -179,6 +179,11 @@ class OperatorQuery:
             self._steer()
         else:
             self.start()
+
+    def acknowledge(self) -> None:
+        """Tell its topics what is done. The source does so when it is asked for the next batch, a stop comes before."""
+        for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
+            Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
 
     def rewrite_state(self, partitions: int) -> None:
         """Move the state of the stopped query into another number of partitions; none before its first batch."""
@@ -212,11 +217,6 @@ class OperatorQuery:
     def _halt(self) -> None:
         if self._streaming is not None and self._streaming.isActive:
             self._streaming.stop()
-
-    def _acknowledge(self) -> None:
-        """The source acknowledges a batch when it is asked for the next, which now will not be."""
-        for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
-            Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
 
     def _steer(self) -> None:
         with self._steering:

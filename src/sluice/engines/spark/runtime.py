@@ -56,8 +56,11 @@ class Runtime:
         self.queries: dict[str, OperatorQuery] = {}
         self._saving = threading.Lock()
 
-    def start(self, parallelism: Mapping[str, int]) -> None:
-        """Start every operator with this parallelism, or with what a run before this one had in the same folder."""
+    def prepare(self, parallelism: Mapping[str, int]) -> None:
+        """Everything but the first batch: topics, consumers, and queries of this parallelism.
+
+        A folder that holds a run before this one goes on with that run's plan instead.
+        """
         states = self._states(parallelism)
         self.topics = {
             name: Topic.create(self.folders.topic(name), arrow_schema(schema))
@@ -70,6 +73,11 @@ class Runtime:
         }
         self._save()
         self._finish_interrupted()
+        for query in self.queries.values():
+            query.acknowledge()
+
+    def start(self) -> None:
+        """Start every operator that was prepared."""
         for query in self.queries.values():
             query.start()
         self.raise_failure()
