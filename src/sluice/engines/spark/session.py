@@ -22,6 +22,8 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # a restart or rewrite replays every change since the last snapshot: a minute's worth took longer than the rest
+    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
     # the number of partitions is ours to choose
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
