@@ -13,7 +13,7 @@ from tests.policies.jobs import job
 from tests.policies.steady import Chain
 
 Q1_MAPPER = {
-    1: [529573, 537531, 526027, 536475, 539868, 507965],
+    1: [537531, 526027, 536475, 539868, 507965],
     2: [966817],
     4: [1829696],
     6: [2535503],

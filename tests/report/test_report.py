@@ -8,7 +8,8 @@ import pytest
 
 from sluice.cli import main
 from sluice.errors import BadInputError
-from sluice.report.content import collect, to_json
+from sluice.experiments.bench.statistics import METRICS
+from sluice.report.content import collect, overall, to_json
 from sluice.report.export import write_csv, write_pictures
 from sluice.report.page import page
 
@@ -98,3 +99,14 @@ def test_what_cannot_be_shown_is_said(bench_folder, tmp_path, folders, baseline,
     paths = [bench_folder if name == "bench" else tmp_path / name for name in folders]
     with pytest.raises(BadInputError, match=said):
         collect(paths, baseline)
+
+
+def test_a_seed_of_which_a_run_is_missing_is_left_out_of_the_mean_over_cases():
+    def row(policy, workload, seed, slots):
+        case = {"engine": "sim", "pipeline": "q1", "workload": workload, "policy": policy, "seed": seed}
+        return {**dict.fromkeys(METRICS), **case, "avg_slots": slots}
+
+    rows = [row(p, w, seed, 10.0) for p in ("a", "b") for w in ("cosine", "random") for seed in (0, 1)]
+    rows += [row("a", "cosine", 2, 90.0), row("b", "cosine", 2, 90.0)]
+    assert [group.estimates["avg_slots"].mean for group in overall(rows)] == [10.0, 10.0]
+    assert {group.estimates["avg_slots"].count for group in overall(rows)} == {2}

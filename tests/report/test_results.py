@@ -7,8 +7,7 @@ import pytest
 
 from sluice.cli import main
 from sluice.errors import BadInputError
-from sluice.experiments.bench.statistics import Estimate
-from sluice.report.results import figure, write_results
+from sluice.report.results import write_results
 
 pytest.importorskip("matplotlib")
 
@@ -39,19 +38,6 @@ def test_the_document_has_the_figures_and_its_pictures_exist(bench_folder, tmp_p
     assert linked == set(pictures)
     assert all(picture.exists() for picture in pictures)
     assert str(tmp_path) not in text
-
-
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        (Estimate(mean=None, low=None, high=None, count=0), "-"),
-        (Estimate(mean=12.345, low=None, high=None, count=1), "12.3"),
-        (Estimate(mean=12.345, low=11.845, high=12.845, count=5), "12.3 ± 0.5"),
-        (Estimate(mean=1234.5, low=1200.0, high=1269.0, count=5), "1,234 ± 34"),
-    ],
-)
-def test_figures_read_well(found, said):
-    assert figure(found) == said
 
 
 def test_nothing_to_write_about_is_said(tmp_path, capsys):

@@ -20,7 +20,8 @@ from sluice.experiments.bench.bench import run_bench
 from sluice.experiments.bench.cell import Result
 from sluice.experiments.bench.grid import Cell, Choice, grid
 from sluice.experiments.bench.on_spark import score_groups_on_spark
-from sluice.experiments.bench.statistics import Estimate, GroupScore, compare, estimate, score_groups
+from sluice.experiments.bench.statistics import GroupScore, compare, estimate, score_groups
+from sluice.report.figures import UNKNOWN, figure, plain
 
 Names = list[str] | None
 QUERIES = ["q1", "q2", "q3", "q5", "q8", "q11"]
@@ -153,7 +154,7 @@ def _show(groups: list[GroupScore]) -> None:
     for (pipeline, workload), found in cases.items():
         table = Table("policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval")
         for group in found:
-            table.add_row(group.policy, *(cell_text(group.estimates[metric]) for metric in COLUMNS.values()))
+            table.add_row(group.policy, *(figure(group.estimates[metric]) for metric in COLUMNS.values()))
         console.print(table)
 
 
@@ -162,13 +163,5 @@ def _overview(groups: list[GroupScore], cases: int) -> Table:
     for policy in dict.fromkeys(group.policy for group in groups):
         own = [group for group in groups if group.policy == policy]
         means = [estimate(group.estimates[metric].mean for group in own).mean for metric in COLUMNS.values()]
-        table.add_row(policy, *("-" if mean is None else f"{mean:.3g}" for mean in means))
+        table.add_row(policy, *(UNKNOWN if mean is None else plain(mean) for mean in means))
     return table
-
-
-def cell_text(found: Estimate) -> str:
-    if found.mean is None:
-        return "-"
-    if found.low is None:
-        return f"{found.mean:.3g}"
-    return f"{found.mean:.3g} ±{found.mean - found.low:.2g}"

@@ -15,7 +15,8 @@ from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.cli.settings import parse_settings
 from sluice.errors import unknown_name
-from sluice.experiments.reproduce import Row, Table, Verdict, reproductions
+from sluice.experiments.reproduce import Table, Verdict, reproductions
+from sluice.report.figures import with_unit
 
 STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS: "yellow", Verdict.SHOWN: "dim"}
 
@@ -60,16 +61,12 @@ def _picture(table: Table) -> RichTable:
     for row in table.rows:
         style = STYLES[row.verdict]
         picture.add_row(
-            row.what, _cell(row, row.paper), _cell(row, row.ours), f"[{style}]{row.verdict}[/{style}]", row.note
+            row.what,
+            with_unit(row.paper, row.unit),
+            with_unit(row.ours, row.unit),
+            f"[{style}]{row.verdict}[/{style}]",
+            row.note,
         )
     if table.notes:
         picture.caption = "\n".join(table.notes)
     return picture
-
-
-def _cell(row: Row, value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, str):
-        return value
-    return f"{value:,.4g} {row.unit}".rstrip()

@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice.cli.app import app
-from sluice.cli.bench import Names, On, Processes, cell_text, run_with_progress
+from sluice.cli.bench import Names, On, Processes, run_with_progress
 from sluice.cli.listings import AsJson
 from sluice.experiments.bench.grid import Choice, grid
 from sluice.experiments.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
+from sluice.report.figures import figure
 
 
 @app.command("tune")
@@ -66,11 +67,11 @@ def _table(found: list[Variant], late_weight: float) -> Table:
         table.add_row(
             "*" if variant.unbeaten else "",
             variant.policy,
-            cell_text(variant.score),
-            cell_text(variant.cost_ratio),
-            cell_text(variant.slo_violation_ratio),
-            cell_text(variant.avg_slots),
-            cell_text(variant.avg_latency_s),
-            cell_text(variant.difference) if variant.difference else "default",
+            figure(variant.score),
+            figure(variant.cost_ratio),
+            figure(variant.slo_violation_ratio),
+            figure(variant.avg_slots),
+            figure(variant.avg_latency_s),
+            figure(variant.difference) if variant.difference else "default",
         )
     return table

@@ -79,23 +79,25 @@ def collect(folders: Sequence[Path], baseline: str | None = None) -> Content:
 
 
 def overall(rows: Iterable[Row]) -> list[GroupScore]:
-    """Every policy over the cases that all of them ran: the mean of the cases seed by seed, then over seeds."""
-    rows = list(rows)
-    policies = list(dict.fromkeys(row["policy"] for row in rows))
-    cases: dict[tuple[str, str, str], set[str]] = {}
+    """Every policy over the cases that all of them ran: the mean of the cases seed by seed, then over seeds.
+
+    A seed of which a run is missing is left out: its mean would be one of other cases.
+    """
+    found: dict[str, dict[int, dict[tuple[str, str, str], Row]]] = {}
     for row in rows:
-        cases.setdefault((row["engine"], row["pipeline"], row["workload"]), set()).add(row["policy"])
-    shared = {case for case, found in cases.items() if len(found) == len(policies)}
+        case = (row["engine"], row["pipeline"], row["workload"])
+        found.setdefault(row["policy"], {}).setdefault(row["seed"], {})[case] = row
+    shared = set.intersection(*({case for seed in seeds.values() for case in seed} for seeds in found.values()))
     if len(shared) < 2:
         return []
+    finished = ({seed for seed, cases in seeds.items() if shared <= cases.keys()} for seeds in found.values())
+    whole = sorted(set.intersection(*finished))
     scores = []
-    for policy in policies:
-        by_seed: dict[int, list[Row]] = {}
-        for row in rows:
-            if row["policy"] == policy and (row["engine"], row["pipeline"], row["workload"]) in shared:
-                by_seed.setdefault(row["seed"], []).append(row)
+    for policy, seeds in found.items():
         estimates = {
-            metric: estimate(estimate(row[metric] for row in by_seed[seed]).mean for seed in sorted(by_seed))
+            metric: estimate(
+                estimate(row[metric] for case, row in seeds[seed].items() if case in shared).mean for seed in whole
+            )
             for metric in METRICS
         }
         scores.append(GroupScore(engine=ALL, pipeline=ALL, workload=ALL, policy=policy, estimates=estimates))

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from sluice.control.memory import write_atomically
 from sluice.errors import BadInputError
-from sluice.experiments.bench.statistics import Estimate, GroupScore
-from sluice.experiments.reproduce import Row, Table, Verdict
+from sluice.experiments.bench.statistics import GroupScore
+from sluice.experiments.reproduce import Table, Verdict
 from sluice.report.content import Content, Shown, collect
 from sluice.report.export import pareto_figure, save, timeline_figure
+from sluice.report.figures import figure, with_unit
 
 COLUMNS = {
     "slots": "avg_slots",
@@ -107,7 +108,7 @@ def _paper_part(paper: str, tables: Sequence[Table]) -> list[str]:
             f"### {table.name}: {table.title}",
             _markdown(
                 ["", "paper", "ours", "verdict", "note"],
-                ([r.what, _value(r, r.paper), _value(r, r.ours), r.verdict, r.note] for r in rows),
+                ([r.what, with_unit(r.paper, r.unit), with_unit(r.ours, r.unit), r.verdict, r.note] for r in rows),
             ),
             *table.notes,
         ]
@@ -126,22 +127,6 @@ def _read_tables(path: Path) -> tuple[str, list[Table]]:
 
 def _figures(group: GroupScore) -> list[str]:
     return [figure(group.estimates[metric]) for metric in COLUMNS.values()]
-
-
-def figure(found: Estimate) -> str:
-    """`12.3 ± 0.4`, or a dash."""
-    if found.mean is None:
-        return "-"
-    if found.low is None:
-        return f"{found.mean:,.3g}"
-    mean = f"{found.mean:,.0f}" if abs(found.mean) >= 1000 else f"{found.mean:.3g}"
-    return f"{mean} ± {found.mean - found.low:.2g}"
-
-
-def _value(row: Row, value: float | str | None) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else f"{value:,.4g} {row.unit}".rstrip()
 
 
 def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
