@@ -40,6 +40,11 @@ def test_the_document_has_the_figures_and_its_pictures_exist(bench_folder, tmp_p
     assert str(tmp_path) not in text
 
 
+def test_two_benches_of_one_engine_would_share_their_pictures_and_are_refused(bench_folder, tmp_path):
+    with pytest.raises(BadInputError, match="one bench per engine"):
+        write_results(tmp_path, [bench_folder, bench_folder], [])
+
+
 def test_nothing_to_write_about_is_said(tmp_path, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(["results", "--out", str(tmp_path)])

@@ -9,6 +9,7 @@ from typing import Any
 
 from sluice.control.journal import read_journal
 from sluice.errors import BadInputError
+from sluice.experiments.bench.grid import Cell
 from sluice.experiments.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.experiments.bench.store import BenchStore
 from sluice.experiments.environment import environment
@@ -125,7 +126,7 @@ def _bench(folder: Path) -> _Found:
     }
     sizes = " x ".join(f"{len(found)} {kind}" for kind, found in kinds.items())
     return _Found(
-        note=f"bench of {sizes}; {len(results)} of {len(cells)} runs finished",
+        note=f"bench of {sizes}{_lasting(cells)}; {len(results)} of {len(cells)} runs finished",
         environment=store.environment(),
         rows=tuple(result.row for result in results),
         runs=tuple(
@@ -142,6 +143,12 @@ def _bench(folder: Path) -> _Found:
             if result.series
         ),
     )
+
+
+def _lasting(cells: Sequence[Cell]) -> str:
+    """Told where the runs are not as long as their load's pattern."""
+    seconds = sorted({cell.duration_s for cell in cells if cell.duration_s is not None})
+    return f", {' or '.join(f'{s:g}' for s in seconds)} s each" if seconds else ""
 
 
 def _single(folder: Path) -> _Found:

@@ -47,11 +47,11 @@ def write_pictures(content: Content, folder: Path, suffix: str = "png") -> list[
     written = []
     cases: dict[str, list[GroupScore]] = {}
     for group in (*content.overall, *content.groups):
-        cases.setdefault(_file_name(group.engine, group.pipeline, group.workload), []).append(group)
+        cases.setdefault(file_name(group.engine, group.pipeline, group.workload), []).append(group)
     for name, groups in cases.items():
         written.append(save(pareto_figure(groups), folder / f"pareto-{name}.{suffix}"))
     for run in content.runs:
-        name = _file_name(run.engine, run.pipeline, run.workload, run.policy, str(run.seed))
+        name = file_name(run.engine, run.pipeline, run.workload, run.policy, str(run.seed))
         written.append(save(timeline_figure(run), folder / f"timeline-{name}.{suffix}"))
     return written
 
@@ -133,7 +133,7 @@ def _case(thing: Any) -> dict[str, str]:
     return {name: getattr(thing, name) for name in ("engine", "pipeline", "workload", "policy")}
 
 
-def _file_name(*parts: str) -> str:
+def file_name(*parts: str) -> str:
     return "-".join("".join(c if c.isalnum() or c in "._=" else "_" for c in part) for part in parts)
 
 

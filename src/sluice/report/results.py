@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sluice.control.memory import write_atomically
 from sluice.errors import BadInputError
 from sluice.experiments.bench.statistics import GroupScore
 from sluice.experiments.reproduce import Table, Verdict
-from sluice.report.content import Content, Shown, collect
-from sluice.report.export import pareto_figure, save, timeline_figure
+from sluice.report.content import Content, Shown, collect, overall
+from sluice.report.export import file_name, pareto_figure, save, timeline_figure
 from sluice.report.figures import figure, with_unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLUMNS = {
     "slots": "avg_slots",
@@ -25,10 +29,15 @@ COLUMNS = {
     "oscillations": "oscillations",
     "accuracy": "parallelism_accuracy",
 }
-LEGEND = """Mean over seeds and half the 95 % confidence interval. *cost*: slot-seconds over those of a planner that
-knows load and capacities and keeps the latency objective 95 % of the time; below 1 means fewer slots than the
-objective needs. *late*: share of time above the objective. *oscillations*: changes that undo the one before although
-the load did not turn. *accuracy*: overlap of the slots there were with those the load of the moment needs."""
+HOW_TO_READ = "Mean over seeds and half the 95 % confidence interval."
+LEGEND = {
+    "cost": "*cost*: slot-seconds over those of a planner that knows load and capacities and keeps the latency "
+    "objective 95 % of the time; below 1 means fewer slots than the objective needs.",
+    "late": "*late*: share of time above the objective.",
+    "oscillations": "*oscillations*: changes that undo the one before although the load did not turn.",
+    "accuracy": "*accuracy*: overlap of the slots there were with those the load of the moment needs.",
+}
+ALL_CASES = "slots against latency, mean over all cases"
 PICTURES = "results"
 
 
@@ -36,13 +45,17 @@ def write_results(folder: Path, benches: Sequence[Path], reproduced: Sequence[Pa
     """`results.md`, and its pictures in `results/` beside it."""
     if not benches and not reproduced:
         raise BadInputError("there is nothing to write about: give --bench or --reproduced")
+    contents = [collect([bench]) for bench in benches]
+    engines = [content.groups[0].engine for content in contents]
+    if twice := [engine for engine, count in Counter(engines).items() if count > 1]:
+        raise BadInputError(f"--bench takes one bench per engine, got {engines.count(twice[0])} of {twice[0]!r}")
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)
     parts = ["# Results", "Written by `sluice results` from the outputs of `sluice bench` and `sluice reproduce`."]
     pictures: list[Path] = []
-    for bench in benches:
-        content = collect([bench])
-        pictures += _draw(content, folder)
-        parts += _bench_part(content)
+    for content in contents:
+        drawn = _pictures(content)
+        pictures += [save(picture, folder / PICTURES / name) for name, picture in drawn.values()]
+        parts += _bench_part(content, {alt: f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn.items()})
     for path in reproduced:
         parts += _paper_part(*_read_tables(path))
     document = folder / "results.md"
@@ -50,47 +63,60 @@ def write_results(folder: Path, benches: Sequence[Path], reproduced: Sequence[Pa
     return [document, *pictures]
 
 
-def _bench_part(content: Content) -> list[str]:
-    engines = sorted({group.engine for group in content.groups})
-    where = "Spark" if "spark" in engines else "the simulator"
+def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
+    """What each picture shows -> its file's name, and the picture."""
+    engine = content.groups[0].engine
+    found = {}
+    if content.overall:
+        found[ALL_CASES] = (f"pareto-{engine}.svg", pareto_figure(content.overall))
+    for pipeline in _pipelines(content):
+        groups = overall([row for row in content.rows if row["pipeline"] == pipeline])
+        groups = groups or [group for group in content.groups if group.pipeline == pipeline]
+        name = file_name("pareto", engine, pipeline)
+        found[_all_workloads(pipeline)] = (f"{name}.svg", pareto_figure(groups))
+    for run in _time_lines(content):
+        name = file_name("timeline", run.engine, run.pipeline, run.workload, run.policy)
+        found[f"{run.policy} on {run.pipeline} under {run.workload}"] = (f"{name}.svg", timeline_figure(run))
+    return found
+
+
+def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
+    where = "Spark" if content.groups[0].engine == "spark" else "the simulator"
     machine = content.environment
+    columns = {
+        title: metric
+        for title, metric in COLUMNS.items()
+        if any(group.estimates[metric].mean is not None for group in content.groups)
+    }
     parts = [
         f"## Policies compared on {where}",
         f"{content.notes[0].partition(': ')[2].capitalize()}. Measured on {machine.get('date')}, "
         f"{machine.get('processor')}, {machine.get('cores')} cores, sluice {machine.get('sluice')}.",
+        " ".join([HOW_TO_READ, *(text for title, text in LEGEND.items() if title in columns)]),
     ]
     if content.overall:
         parts += [
-            f"![slots against latency, all cases]({PICTURES}/pareto-{engines[0]}.svg)",
-            LEGEND,
-            _markdown(["policy", *COLUMNS], ([g.policy, *_figures(g)] for g in content.overall)),
+            pictures[ALL_CASES],
+            _markdown(["policy", *columns], ([g.policy, *_figures(g, columns)] for g in content.overall)),
         ]
-    for pipeline in dict.fromkeys(group.pipeline for group in content.groups):
+    for pipeline in _pipelines(content):
         groups = [group for group in content.groups if group.pipeline == pipeline]
+        rows = ([g.workload, g.policy, *_figures(g, columns)] for g in groups)
         parts += [
             f"### {pipeline}",
-            f"![slots against latency, {pipeline}]({PICTURES}/pareto-{engines[0]}-{pipeline}.svg)",
-            _markdown(["workload", "policy", *COLUMNS], ([g.workload, g.policy, *_figures(g)] for g in groups)),
+            pictures[_all_workloads(pipeline)],
+            _markdown(["workload", "policy", *columns], rows),
         ]
-    for run in _time_lines(content):
-        name = f"timeline-{run.engine}-{run.pipeline}-{run.workload}-{run.policy}"
-        parts.append(f"![{run.policy} on {run.pipeline} under {run.workload}]({PICTURES}/{name}.svg)")
-    return parts
+    timelines = [picture for alt, picture in pictures.items() if "timeline" in picture]
+    return parts + (["### Single runs", *timelines] if timelines else [])
 
 
-def _draw(content: Content, folder: Path) -> list[Path]:
-    engine = content.groups[0].engine
-    written = []
-    if content.overall:
-        written.append(save(pareto_figure(content.overall), folder / PICTURES / f"pareto-{engine}.svg"))
-    for pipeline in dict.fromkeys(group.pipeline for group in content.groups):
-        groups = [group for group in content.groups if group.pipeline == pipeline]
-        first = [group for group in groups if group.workload == groups[0].workload]
-        written.append(save(pareto_figure(first), folder / PICTURES / f"pareto-{engine}-{pipeline}.svg"))
-    for run in _time_lines(content):
-        name = f"timeline-{run.engine}-{run.pipeline}-{run.workload}-{run.policy}.svg"
-        written.append(save(timeline_figure(run), folder / PICTURES / name))
-    return written
+def _pipelines(content: Content) -> list[str]:
+    return list(dict.fromkeys(group.pipeline for group in content.groups))
+
+
+def _all_workloads(pipeline: str) -> str:
+    return f"slots against latency, {pipeline}, mean over its workloads"
 
 
 def _time_lines(content: Content, most: int = 2) -> list[Shown]:
@@ -125,8 +151,8 @@ def _read_tables(path: Path) -> tuple[str, list[Table]]:
         raise BadInputError(f"{str(path)!r} is not what 'sluice reproduce PAPER --json' prints: {error}") from error
 
 
-def _figures(group: GroupScore) -> list[str]:
-    return [figure(group.estimates[metric]) for metric in COLUMNS.values()]
+def _figures(group: GroupScore, columns: Mapping[str, str]) -> list[str]:
+    return [figure(group.estimates[metric]) for metric in columns.values()]
 
 
 def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
