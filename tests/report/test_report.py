@@ -17,7 +17,7 @@ from sluice.report.page import page
 def test_a_bench_is_told_whole(bench_folder):
     content = collect([bench_folder])
     assert content.notes == (
-        "small: bench of 1 pipelines x 2 workloads x 3 policies x 2 seeds, 3000 s each; 12 of 12 runs finished",
+        "small: bench of 1 pipeline x 2 workloads x 3 policies x 2 seeds, 3000 s each; 12 of 12 runs finished",
     )
     assert len(content.rows) == 12
     assert len(content.groups) == 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -118,13 +118,14 @@ def _bench(folder: Path) -> _Found:
     results = store.results()
     if not results:
         raise BadInputError(f"the bench in {str(folder)!r} has no finished run yet")
-    kinds: dict[str, set[Any]] = {
-        "pipelines": {cell.pipeline.label for cell in cells},
-        "workloads": {cell.workload.label for cell in cells},
-        "policies": {cell.policy.label for cell in cells},
-        "seeds": {cell.seed for cell in cells},
-    }
-    sizes = " x ".join(f"{len(found)} {kind}" for kind, found in kinds.items())
+    sizes = " x ".join(
+        [
+            _counted("pipeline", "pipelines", {cell.pipeline.label for cell in cells}),
+            _counted("workload", "workloads", {cell.workload.label for cell in cells}),
+            _counted("policy", "policies", {cell.policy.label for cell in cells}),
+            _counted("seed", "seeds", {cell.seed for cell in cells}),
+        ]
+    )
     return _Found(
         note=f"bench of {sizes}{_lasting(cells)}; {len(results)} of {len(cells)} runs finished",
         environment=store.environment(),
@@ -143,6 +144,10 @@ def _bench(folder: Path) -> _Found:
             if result.series
         ),
     )
+
+
+def _counted(one: str, many: str, found: Set[Any]) -> str:
+    return f"{len(found)} {one if len(found) == 1 else many}"
 
 
 def _lasting(cells: Sequence[Cell]) -> str:
