@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator
 from sluice.engines.spark.job import SparkJob
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import SINK_RATE, SOURCE_RATE, STATELESS_BUSY_CEILING, flink_like, true_rate
+from sluice.pipelines.calibration import SINK_RATE, SOURCE_RATE, STATELESS_BUSY_CEILING, true_rate
+from sluice.pipelines.nexmark.simulated import bids_chain
 from sluice.pipelines.scaled import Scaled
 from sluice.registry import parameter
 
@@ -34,26 +35,16 @@ class Query1(Scaled):
         return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
-        return SimulatedJob(
-            operators=(
-                SimulatedOperator(
-                    name="bids_source",
-                    capacity=Linear(true_rate(SOURCE_RATE, STATELESS_BUSY_CEILING)),
-                    net_bytes_per_record=100,
-                ),
-                SimulatedOperator(
-                    name="map",
-                    capacity=Linear(true_rate(575_000, STATELESS_BUSY_CEILING)),
-                    net_bytes_per_record=100,
-                ),
-                SimulatedOperator(
-                    name="sink",
-                    capacity=Linear(true_rate(SINK_RATE, STATELESS_BUSY_CEILING)),
-                ),
+        return bids_chain(
+            SimulatedOperator(
+                name="map",
+                capacity=Linear(true_rate(575_000, STATELESS_BUSY_CEILING)),
+                net_bytes_per_record=100,
             ),
-            edges=chain("bids_source", "map", "sink"),
-            settings=flink_like(STATELESS_BUSY_CEILING),
-            initial_parallelism={"bids_source": 5, "map": 5, "sink": 5},
+            initial=5,
+            source_rate=SOURCE_RATE,
+            sink_rate=SINK_RATE,
+            busy_ceiling=STATELESS_BUSY_CEILING,
         )
 
     def spark(self) -> SparkJob:

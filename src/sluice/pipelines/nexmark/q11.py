@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.engines.simulator import Linear, PowerLaw, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.simulator import PowerLaw, SimulatedJob, SimulatedOperator
 from sluice.engines.spark.job import SparkJob
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import SESSION_BUSY_CEILING, SINK_RATE, SOURCE_RATE, flink_like, true_rate
+from sluice.pipelines.calibration import SESSION_BUSY_CEILING, SINK_RATE, SOURCE_RATE, true_rate
+from sluice.pipelines.nexmark.simulated import bids_chain
 from sluice.pipelines.scaled import ON_TIME, Scaled
 from sluice.registry import parameter
 
@@ -36,30 +37,20 @@ class Query11(Scaled):
         return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
-        return SimulatedJob(
-            operators=(
-                SimulatedOperator(
-                    name="bids_source",
-                    capacity=Linear(true_rate(SOURCE_RATE, SESSION_BUSY_CEILING)),
-                    net_bytes_per_record=100,
-                ),
-                SimulatedOperator(
-                    name="session_window",
-                    capacity=PowerLaw(true_rate(250_000, SESSION_BUSY_CEILING), 0.85),
-                    selectivity=0.1,
-                    state_bytes_per_record=200,
-                    state_ttl_s=self.gap_s,
-                    io_bytes_per_record=500,
-                    net_bytes_per_record=10,
-                ),
-                SimulatedOperator(
-                    name="sink",
-                    capacity=Linear(true_rate(SINK_RATE, SESSION_BUSY_CEILING)),
-                ),
+        return bids_chain(
+            SimulatedOperator(
+                name="session_window",
+                capacity=PowerLaw(true_rate(250_000, SESSION_BUSY_CEILING), 0.85),
+                selectivity=0.1,
+                state_bytes_per_record=200,
+                state_ttl_s=self.gap_s,
+                io_bytes_per_record=500,
+                net_bytes_per_record=10,
             ),
-            edges=chain("bids_source", "session_window", "sink"),
-            settings=flink_like(SESSION_BUSY_CEILING),
-            initial_parallelism={"bids_source": 10, "session_window": 10, "sink": 10},
+            initial=10,
+            source_rate=SOURCE_RATE,
+            sink_rate=SINK_RATE,
+            busy_ceiling=SESSION_BUSY_CEILING,
         )
 
     def spark(self) -> SparkJob:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator
 from sluice.engines.spark.job import SparkJob
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.calibration import true_rate
+from sluice.pipelines.nexmark.simulated import bids_chain
 from sluice.pipelines.scaled import Scaled
 from sluice.registry import parameter
 
@@ -37,24 +38,18 @@ class Query12(Scaled):
         return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
-        return SimulatedJob(
-            operators=(
-                SimulatedOperator(name="bids_source", capacity=Linear(true_rate(150_000)), net_bytes_per_record=100),
-                SimulatedOperator(
-                    name="tumbling_window",
-                    capacity=Linear(true_rate(50_000)),
-                    selectivity=0.1,
-                    window_s=self.window_s,
-                    state_bytes_per_record=60,
-                    state_ttl_s=self.window_s,
-                    io_bytes_per_record=300,
-                    net_bytes_per_record=10,
-                ),
-                SimulatedOperator(name="sink", capacity=Linear(true_rate(150_000))),
+        return bids_chain(
+            SimulatedOperator(
+                name="tumbling_window",
+                capacity=Linear(true_rate(50_000)),
+                selectivity=0.1,
+                window_s=self.window_s,
+                state_bytes_per_record=60,
+                state_ttl_s=self.window_s,
+                io_bytes_per_record=300,
+                net_bytes_per_record=10,
             ),
-            edges=chain("bids_source", "tumbling_window", "sink"),
-            settings=flink_like(),
-            initial_parallelism=dict.fromkeys(("bids_source", "tumbling_window", "sink"), 5),
+            initial=5,
         )
 
     def spark(self) -> SparkJob:

@@ -19,6 +19,7 @@ from sluice.engines.spark.job import SparkJob
 from sluice.model import Edge
 from sluice.pipelines.base import pipeline
 from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.nexmark.simulated import auction_source, person_source, sink
 from sluice.pipelines.scaled import ON_TIME, Scaled
 from sluice.registry import parameter
 
@@ -42,16 +43,8 @@ class Query3(Scaled):
     def simulated(self) -> SimulatedJob:
         return SimulatedJob(
             operators=(
-                SimulatedOperator(
-                    name="auction_source",
-                    capacity=Linear(true_rate(60_000)),
-                    net_bytes_per_record=500,
-                ),
-                SimulatedOperator(
-                    name="person_source",
-                    capacity=Linear(true_rate(60_000)),
-                    net_bytes_per_record=200,
-                ),
+                auction_source(),
+                person_source(),
                 SimulatedOperator(
                     name="filter",
                     capacity=Linear(true_rate(80_000)),
@@ -67,10 +60,7 @@ class Query3(Scaled):
                     io_bytes_per_record=2_000,
                     net_bytes_per_record=60,
                 ),
-                SimulatedOperator(
-                    name="sink",
-                    capacity=Linear(true_rate(100_000)),
-                ),
+                sink(),
             ),
             edges=(
                 Edge(source="auction_source", target="join"),

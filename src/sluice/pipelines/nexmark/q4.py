@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.simulator import SimulatedJob
 from sluice.engines.spark.job import SparkJob
-from sluice.model import Edge
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import flink_like, true_rate
-from sluice.pipelines.nexmark.winning import EDGES, Winning
+from sluice.pipelines.nexmark.winning import AVERAGE, Winning
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,24 +25,7 @@ class Query4(Winning):
     """Nexmark 4: average closing price per category (two sources, join, maximum, average, sink)."""
 
     def simulated(self) -> SimulatedJob:
-        operators = (
-            *self.simulated_winners(),
-            SimulatedOperator(
-                name="average",
-                capacity=Linear(true_rate(20_000)),
-                state_bytes_per_record=1,
-                state_ttl_s=600,
-                io_bytes_per_record=100,
-                net_bytes_per_record=20,
-            ),
-            SimulatedOperator(name="sink", capacity=Linear(true_rate(100_000))),
-        )
-        return SimulatedJob(
-            operators=operators,
-            edges=(*(Edge(source=a, target=b) for a, b in EDGES), *chain("winner", "average", "sink")),
-            settings=flink_like(),
-            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
-        )
+        return self.simulated_with(AVERAGE)
 
     def spark(self) -> SparkJob:
         job = self.job("q4")

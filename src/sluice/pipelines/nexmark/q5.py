@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator
 from sluice.engines.spark.job import SparkJob
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.calibration import true_rate
+from sluice.pipelines.nexmark.simulated import bids_chain
 from sluice.pipelines.scaled import ON_TIME, Scaled
 from sluice.registry import parameter
 
@@ -39,31 +40,18 @@ class Query5(Scaled):
         return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
-        return SimulatedJob(
-            operators=(
-                SimulatedOperator(
-                    name="bids_source",
-                    capacity=Linear(true_rate(150_000)),
-                    net_bytes_per_record=100,
-                ),
-                SimulatedOperator(
-                    name="sliding_window",
-                    capacity=Linear(true_rate(45_000)),
-                    selectivity=0.01,
-                    window_s=self.slide_s,
-                    state_bytes_per_record=40,
-                    state_ttl_s=self.window_s,
-                    io_bytes_per_record=1_000,
-                    net_bytes_per_record=1,
-                ),
-                SimulatedOperator(
-                    name="sink",
-                    capacity=Linear(true_rate(150_000)),
-                ),
+        return bids_chain(
+            SimulatedOperator(
+                name="sliding_window",
+                capacity=Linear(true_rate(45_000)),
+                selectivity=0.01,
+                window_s=self.slide_s,
+                state_bytes_per_record=40,
+                state_ttl_s=self.window_s,
+                io_bytes_per_record=1_000,
+                net_bytes_per_record=1,
             ),
-            edges=chain("bids_source", "sliding_window", "sink"),
-            settings=flink_like(),
-            initial_parallelism={"bids_source": 10, "sliding_window": 10, "sink": 10},
+            initial=10,
         )
 
     def spark(self) -> SparkJob:

@@ -17,6 +17,7 @@ from sluice.engines.spark.job import SparkJob
 from sluice.model import Edge
 from sluice.pipelines.base import pipeline
 from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.nexmark.simulated import auction_source, person_source, sink
 from sluice.pipelines.scaled import ON_TIME, Scaled
 from sluice.registry import parameter
 
@@ -40,16 +41,8 @@ class Query8(Scaled):
     def simulated(self) -> SimulatedJob:
         return SimulatedJob(
             operators=(
-                SimulatedOperator(
-                    name="auction_source",
-                    capacity=Linear(true_rate(60_000)),
-                    net_bytes_per_record=500,
-                ),
-                SimulatedOperator(
-                    name="person_source",
-                    capacity=Linear(true_rate(60_000)),
-                    net_bytes_per_record=200,
-                ),
+                auction_source(),
+                person_source(),
                 SimulatedOperator(
                     name="window_join",
                     capacity=Linear(true_rate(20_000)),
@@ -60,10 +53,7 @@ class Query8(Scaled):
                     io_bytes_per_record=800,
                     net_bytes_per_record=30,
                 ),
-                SimulatedOperator(
-                    name="sink",
-                    capacity=Linear(true_rate(100_000)),
-                ),
+                sink(),
             ),
             edges=(
                 Edge(source="auction_source", target="window_join"),

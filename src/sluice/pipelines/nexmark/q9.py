@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
+from sluice.engines.simulator import SimulatedJob
 from sluice.engines.spark.job import SparkJob
-from sluice.model import Edge
 from sluice.pipelines.base import pipeline
-from sluice.pipelines.calibration import flink_like, true_rate
-from sluice.pipelines.nexmark.winning import EDGES, Winning
+from sluice.pipelines.nexmark.winning import Winning
 
 
 @pipeline("q9")
@@ -23,16 +21,7 @@ class Query9(Winning):
     """Nexmark 9: winning bids (two sources, join, maximum, sink)."""
 
     def simulated(self) -> SimulatedJob:
-        operators = (
-            *self.simulated_winners(),
-            SimulatedOperator(name="sink", capacity=Linear(true_rate(100_000))),
-        )
-        return SimulatedJob(
-            operators=operators,
-            edges=(*(Edge(source=a, target=b) for a, b in EDGES), *chain("winner", "sink")),
-            settings=flink_like(),
-            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
-        )
+        return self.simulated_with()
 
     def spark(self) -> SparkJob:
         job = self.job("q9")

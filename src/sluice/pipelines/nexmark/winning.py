@@ -11,16 +11,26 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.engines.simulator import Linear, SimulatedOperator
+from sluice.engines.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.engines.spark.pipeline import Dataset
-from sluice.pipelines.calibration import true_rate
+from sluice.model import Edge
+from sluice.pipelines.calibration import flink_like, true_rate
+from sluice.pipelines.nexmark.simulated import auction_source, bids_source, sink
 from sluice.pipelines.scaled import ON_TIME, Scaled, ScaledJob
 from sluice.registry import parameter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-EDGES = (("auction_source", "join"), ("bids_source", "join"), ("join", "winner"))
+AVERAGE = SimulatedOperator(
+    name="average",
+    capacity=Linear(true_rate(20_000)),
+    state_bytes_per_record=1,
+    state_ttl_s=600,
+    io_bytes_per_record=100,
+    net_bytes_per_record=20,
+)
+"""Of winning prices, by category or by seller."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,28 +52,37 @@ class Winning(Scaled):
     def source_shares(self) -> dict[str, float]:
         return {"bids_source": 1.0, "auction_source": 3 / 46}
 
-    def simulated_winners(self) -> tuple[SimulatedOperator, ...]:
-        return (
-            SimulatedOperator(name="bids_source", capacity=Linear(true_rate(150_000)), net_bytes_per_record=100),
-            SimulatedOperator(name="auction_source", capacity=Linear(true_rate(60_000)), net_bytes_per_record=500),
-            SimulatedOperator(
-                name="join",
-                capacity=Linear(true_rate(12_000)),
-                selectivity=0.9,
-                state_bytes_per_record=120,
-                state_ttl_s=self.longest_s,
-                io_bytes_per_record=1_500,
-                net_bytes_per_record=60,
+    def simulated_with(self, *after: SimulatedOperator) -> SimulatedJob:
+        """Sources, join and maximum, what comes after them in a chain, and a sink."""
+        winner = SimulatedOperator(
+            name="winner",
+            capacity=Linear(true_rate(30_000)),
+            selectivity=3 / 46,
+            state_bytes_per_record=8,
+            state_ttl_s=self.longest_s,
+            io_bytes_per_record=300,
+            net_bytes_per_record=4,
+        )
+        join = SimulatedOperator(
+            name="join",
+            capacity=Linear(true_rate(12_000)),
+            selectivity=0.9,
+            state_bytes_per_record=120,
+            state_ttl_s=self.longest_s,
+            io_bytes_per_record=1_500,
+            net_bytes_per_record=60,
+        )
+        in_a_row = (join, winner, *after, sink())
+        operators = (bids_source(), auction_source(), *in_a_row)
+        return SimulatedJob(
+            operators=operators,
+            edges=(
+                Edge(source="auction_source", target="join"),
+                Edge(source="bids_source", target="join"),
+                *chain(*(operator.name for operator in in_a_row)),
             ),
-            SimulatedOperator(
-                name="winner",
-                capacity=Linear(true_rate(30_000)),
-                selectivity=3 / 46,
-                state_bytes_per_record=8,
-                state_ttl_s=self.longest_s,
-                io_bytes_per_record=300,
-                net_bytes_per_record=4,
-            ),
+            settings=flink_like(),
+            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
         )
 
     def peak_rates(self) -> dict[str, float]:
