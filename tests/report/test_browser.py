@@ -61,6 +61,13 @@ def test_plots_are_drawn_and_the_console_is_silent(browser, html):
     assert "over-provisioning" in timeline or "arrive" in timeline
 
 
+def test_a_single_run_begins_with_its_time_line(browser, html, run_folder):
+    alone, _ = browser.open(page(collect([run_folder])))
+    several, _ = browser.open(html)
+    assert alone.index('id="timeline"') < alone.index('id="pareto"')
+    assert several.index('id="pareto"') < several.index('id="timeline"')
+
+
 def test_choosing_a_case_redraws_plot_table_and_time_line(browser, html):
     choose = """
         const select = document.getElementById("case");

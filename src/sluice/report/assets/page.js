@@ -199,6 +199,8 @@
   for (const id of ["latency", "log"]) at(id).addEventListener("change", drawPareto);
   for (const id of ["run", "beside"]) at(id).addEventListener("change", drawTimeline);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { drawPareto(); drawTimeline(); });
+  // one run has nothing to be compared with: what it did comes first
+  if (data.runs.length === 1) at("main").prepend(at("timeline").closest("section"));
   drawPareto();
   fillRuns();
   document.body.dataset.ready = "yes";
