@@ -42,6 +42,7 @@ PAPER_2_FIRST_GOODPUT = {"Dhalion": 1.40 / 1.83, "saddle point": 1.68 / 1.83, "g
 PAPER_3 = {"Dhalion": 240, "saddle point": 110, "gradient": 150}
 PAPER_BUDGET_GAIN = 1.647
 BUDGET = 9
+UNPUBLISHED = "the paper's rates and capacities are not published, so times are shown and only their order is claimed"
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,9 @@ class DragsterTables:
         rows.append(at_least("speed-up of the saddle point over Dhalion, first phase", 140 / 70, speedup, 1.8))
         notes = (
             "times to the last reconfiguration of a phase; the overshoot for unprocessed tuples counts as one",
-            "our Dhalion has a source to scale, too, and takes the backlog of a phase for backpressure",
+            "our Dhalion has a source to scale, too, and takes the backlog of a phase for backpressure: what it adds for"
+            " the backlog it removes later, task by task, so it settles later than the paper's after every rise",
+            UNPUBLISHED,
         )
         title = "convergence on WordCount, load changed every 200 min"
         return Table(name="2", title=title, rows=tuple(rows), notes=notes)
@@ -153,7 +156,8 @@ class DragsterTables:
         rows.append(order("order of convergence times", {m: float(v) for m, v in PAPER_3.items()}, ours))
         speedup = ours["Dhalion"] / max(ours["saddle point"], 1.0)
         rows.append(at_least("speed-up of the saddle point over Dhalion", 240 / 110, speedup, 1.8))
-        return Table(name="3", title="convergence on the Yahoo benchmark, 300 min", rows=tuple(rows))
+        title = "convergence on the Yahoo benchmark, 300 min"
+        return Table(name="3", title=title, rows=tuple(rows), notes=(UNPUBLISHED,))
 
     def _figure_4(self, report: Report) -> Table:
         workload = workloads.create("constant", {"minutes": 200})
@@ -171,7 +175,10 @@ class DragsterTables:
             for method in METHODS[1:]
         ]
         gain = min(rates["saddle point"], rates["gradient"]) / rates["Dhalion"]
-        because = "on this job the bottleneck changes sides, so adding a task to it fills a budget just as well"
+        because = (
+            "on a chain, one more task for the bottleneck is the best use of a slot, and our Dhalion does just that;"
+            " the paper's gave Map all it asked for before Shuffle, which then was the bottleneck, got any (its 6.2)"
+        )
         rows.append(figure("throughput, Dragster / Dhalion", PAPER_BUDGET_GAIN, round(gain, 3), because=because))
         kept = Verdict.WITHIN if most <= BUDGET else Verdict.DIFFERS
         rows.append(Row(what="most slots ever used", paper=f"<= {BUDGET}", ours=most, verdict=kept))
@@ -194,7 +201,7 @@ class DragsterTables:
                     Row(what=f"{method}, exponent of {what}", paper="< 1", ours=round(exponent, 3), verdict=verdict)
                 )
             fit = cycles[-1]["decision"]["measures"].get("fit_records", 0.0)
-            rows.append(shown(f"{method}, fit as in eq. 12 at the end", "sub-linear", f"{fit:.3g}"))
+            rows.append(shown(f"{method}, fit as in eq. 12 at the end", "sub-linear", f"{fit:,.0f} records"))
         title = f"growth over {len(cycles)} slots, load changed every 200"
         return Table(name="regret", title=title, rows=tuple(rows))
 
