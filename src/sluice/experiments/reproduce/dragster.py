@@ -135,8 +135,8 @@ class DragsterTables:
         rows.append(at_least("speed-up of the saddle point over Dhalion, first phase", 140 / 70, speedup, 1.8))
         notes = (
             "times to the last reconfiguration of a phase; the overshoot for unprocessed tuples counts as one",
-            "our Dhalion has a source to scale, too, and takes the backlog of a phase for backpressure: what it adds for"
-            " the backlog it removes later, task by task, so it settles later than the paper's after every rise",
+            "our Dhalion has a source to scale, too, and takes the backlog of a phase for backpressure: what it adds"
+            " for the backlog it removes later, task by task, so after every rise it settles later than the paper's",
             UNPUBLISHED,
         )
         title = "convergence on WordCount, load changed every 200 min"
