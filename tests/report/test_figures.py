@@ -1,7 +1,7 @@
 import pytest
 
 from sluice.experiments.bench.statistics import Estimate
-from sluice.report.figures import figure, plain, with_unit
+from sluice.report.figures import figure, narrow, plain, with_unit
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,7 @@ def test_means_carry_half_their_interval(found, said):
 @pytest.mark.parametrize(("value", "said"), [(None, "-"), ("40+", "40+"), (650_000.0, "650,000 records/s")])
 def test_units_follow_numbers_only(value, said):
     assert with_unit(value, "records/s") == said
+
+
+def test_on_a_terminal_they_are_short():
+    assert narrow(Estimate(mean=0.8972, low=0.8903, high=0.9041, count=5)) == "0.897±0.007"

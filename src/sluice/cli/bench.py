@@ -21,7 +21,7 @@ from sluice.experiments.bench.cell import Result
 from sluice.experiments.bench.grid import Cell, Choice, grid
 from sluice.experiments.bench.on_spark import score_groups_on_spark
 from sluice.experiments.bench.statistics import GroupScore, compare, estimate, score_groups
-from sluice.report.figures import UNKNOWN, figure, plain
+from sluice.report.figures import UNKNOWN, narrow, plain
 
 Names = list[str] | None
 QUERIES = ["q1", "q2", "q3", "q5", "q8", "q11"]
@@ -152,14 +152,21 @@ def _show(groups: list[GroupScore]) -> None:
         console.print(_overview(groups, len(cases)))
         return
     for (pipeline, workload), found in cases.items():
-        table = Table("policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval")
+        table = narrow_table(
+            "policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval"
+        )
         for group in found:
-            table.add_row(group.policy, *(figure(group.estimates[metric]) for metric in COLUMNS.values()))
+            table.add_row(group.policy, *(narrow(group.estimates[metric]) for metric in COLUMNS.values()))
         console.print(table)
 
 
+def narrow_table(*columns: str, title: str) -> Table:
+    """Without frames between columns: figures stay on one line of a terminal."""
+    return Table(*columns, title=title, box=None, padding=(0, 1, 0, 0), pad_edge=False)
+
+
 def _overview(groups: list[GroupScore], cases: int) -> Table:
-    table = Table("policy", *COLUMNS, title=f"mean over {cases} pairs of pipeline and workload")
+    table = narrow_table("policy", *COLUMNS, title=f"mean over {cases} pairs of pipeline and workload")
     for policy in dict.fromkeys(group.policy for group in groups):
         own = [group for group in groups if group.policy == policy]
         means = [estimate(group.estimates[metric].mean for group in own).mean for metric in COLUMNS.values()]

@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice.cli.app import app
-from sluice.cli.bench import Names, On, Processes, run_with_progress
+from sluice.cli.bench import Names, On, Processes, narrow_table, run_with_progress
 from sluice.cli.listings import AsJson
 from sluice.experiments.bench.grid import Choice, grid
 from sluice.experiments.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
-from sluice.report.figures import figure
+from sluice.report.figures import narrow
 
 
 @app.command("tune")
@@ -62,16 +62,16 @@ def tune(
 
 def _table(found: list[Variant], late_weight: float) -> Table:
     title = f"score = cost + {late_weight:g} x share above the objective; lower is better"
-    table = Table("", "settings", "score", "cost", "late", "slots", "latency s", "to default", title=title)
+    table = narrow_table("", "settings", "score", "cost", "late", "slots", "latency s", "to default", title=title)
     for variant in found:
         table.add_row(
             "*" if variant.unbeaten else "",
             variant.policy,
-            figure(variant.score),
-            figure(variant.cost_ratio),
-            figure(variant.slo_violation_ratio),
-            figure(variant.avg_slots),
-            figure(variant.avg_latency_s),
-            figure(variant.difference) if variant.difference else "default",
+            narrow(variant.score),
+            narrow(variant.cost_ratio),
+            narrow(variant.slo_violation_ratio),
+            narrow(variant.avg_slots),
+            narrow(variant.avg_latency_s),
+            narrow(variant.difference) if variant.difference else "default",
         )
     return table

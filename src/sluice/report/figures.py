@@ -20,13 +20,18 @@ def plain(value: float, digits: int = 3) -> str:
     return "0" if text == "-0" else text
 
 
-def figure(found: Estimate) -> str:
-    """`12.3 ± 0.4`: the mean and half its interval."""
+def figure(found: Estimate, *, sign: str = " ± ", digits_of_half: int = 2) -> str:
+    """`12.3 ± 0.42`: the mean and half its interval."""
     if found.mean is None:
         return UNKNOWN
     if found.low is None:
         return plain(found.mean)
-    return f"{plain(found.mean)} ± {plain(found.mean - found.low, 2)}"
+    return f"{plain(found.mean)}{sign}{plain(found.mean - found.low, digits_of_half)}"
+
+
+def narrow(found: Estimate) -> str:
+    """`12.3±0.4`, so that eight of them fit on a terminal."""
+    return figure(found, sign="±", digits_of_half=1)
 
 
 def with_unit(value: float | str | None, unit: str) -> str:
