@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.errors import SluiceError
 from sluice.experiments.bench.statistics import METRICS, GroupScore
 from sluice.report.content import Content, Shown
+from sluice.report.figures import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,6 +79,7 @@ def pareto_figure(groups: Sequence[GroupScore], *, latency: str = LATENCY) -> Fi
     axes.set_ylabel("latency (s), mean")
     # latencies differ by orders of magnitude; below one second they are all the same
     axes.set_yscale("symlog", linthresh=1.0)
+    axes.yaxis.set_major_formatter(lambda value, _: plain(value))
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
@@ -92,6 +94,7 @@ def timeline_figure(run: Shown) -> Figure:
     rates.plot(minutes, run.series.arrival_rate, color="#8a8a8a", linestyle=":", label="arriving")
     rates.plot(minutes, run.series.throughput, color=COLOURS[0], label="read")
     rates.set_ylabel("records/s")
+    rates.yaxis.set_major_formatter(lambda value, _: plain(value))
     slots.stackplot(
         minutes, list(run.series.slots.values()), labels=list(run.series.slots), colors=COLOURS[1:], step="pre"
     )
@@ -108,7 +111,7 @@ def timeline_figure(run: Shown) -> Figure:
         axes.grid(alpha=0.3)
     rates.legend(fontsize=8)
     slots.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    figure.suptitle(f"{run.policy} on {run.pipeline} under {run.workload}, seed {run.seed}", fontsize=10)
+    rates.set_title(f"{run.policy} on {run.pipeline} under {run.workload}, seed {run.seed}", fontsize=10)
     return figure
 
 

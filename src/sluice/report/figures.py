@@ -6,7 +6,7 @@ import math
 
 from sluice.experiments.bench.statistics import Estimate
 
-MOST_PLACES = 6
+MOST_PLACES = 4
 UNKNOWN = "-"
 
 
@@ -20,18 +20,18 @@ def plain(value: float, digits: int = 3) -> str:
     return "0" if text == "-0" else text
 
 
-def figure(found: Estimate, *, sign: str = " ± ", digits_of_half: int = 2) -> str:
-    """`12.3 ± 0.42`: the mean and half its interval."""
+def figure(found: Estimate, *, sign: str = " ± ") -> str:
+    """`12.3 ± 0.4`: the mean and half its interval."""
     if found.mean is None:
         return UNKNOWN
     if found.low is None:
         return plain(found.mean)
-    return f"{plain(found.mean)}{sign}{plain(found.mean - found.low, digits_of_half)}"
+    return f"{plain(found.mean)}{sign}{plain(found.mean - found.low, 1)}"
 
 
 def narrow(found: Estimate) -> str:
     """`12.3±0.4`, so that eight of them fit on a terminal."""
-    return figure(found, sign="±", digits_of_half=1)
+    return figure(found, sign="±")
 
 
 def with_unit(value: float | str | None, unit: str) -> str:

@@ -68,15 +68,15 @@ def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
     engine = content.groups[0].engine
     found = {}
     if content.overall:
-        found[ALL_CASES] = (f"pareto-{engine}.svg", pareto_figure(content.overall))
+        found[ALL_CASES] = (f"pareto-{engine}.png", pareto_figure(content.overall))
     for pipeline in _pipelines(content):
         groups = overall([row for row in content.rows if row["pipeline"] == pipeline])
         groups = groups or [group for group in content.groups if group.pipeline == pipeline]
         name = file_name("pareto", engine, pipeline)
-        found[_all_workloads(pipeline)] = (f"{name}.svg", pareto_figure(groups))
+        found[_all_workloads(pipeline)] = (f"{name}.png", pareto_figure(groups))
     for run in _time_lines(content):
         name = file_name("timeline", run.engine, run.pipeline, run.workload, run.policy)
-        found[f"{run.policy} on {run.pipeline} under {run.workload}"] = (f"{name}.svg", timeline_figure(run))
+        found[f"{run.policy} on {run.pipeline} under {run.workload}"] = (f"{name}.png", timeline_figure(run))
     return found
 
 
