@@ -10,6 +10,7 @@ from sluice import Pipeline
 from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.query import QuerySettings
 from sluice.engines.spark.runtime import OperatorFailedError
+from sluice.engines.spark.topic import Topic
 from sluice.errors import BadInputError
 from sluice.model import Plan
 from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
@@ -61,6 +62,18 @@ def started(spark, root, pipeline: Pipeline | None = None, **plan: int) -> Spark
     engine = SparkEngine(pipeline or summing(), root, slots=12, spark=spark, settings=QUICK)
     engine.start(Plan(parallelism={"checked": 1, "totals": 1, **plan}))
     return engine
+
+
+def test_records_that_were_there_before_the_start_are_counted(spark, tmp_path):
+    pipeline = summing()
+    SparkEngine(pipeline, tmp_path, slots=12, spark=spark).runtime.prepare({"checked": 1, "totals": 1})
+    topic = Topic.open(tmp_path / "topics" / "numbers")
+    topic.append(to_table(numbers(0, 3000), topic.schema), producer="test", batch_id=0)
+
+    engine = started(spark, tmp_path, pipeline)
+    wait_until(lambda: drained(engine), engine, "drained pipeline")
+    count = engine.stop()
+    assert (count.arrived, count.processed, count.lost, count.duplicated) == (3000, 3000, 0, 0)
 
 
 def test_a_stopped_run_goes_on_where_it_was_with_the_plan_it_had(spark, tmp_path):

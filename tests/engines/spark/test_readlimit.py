@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -34,6 +35,20 @@ def test_batches_are_not_made_smaller_than_their_overhead_is_worth():
     limit = ReadLimit.first(target_s=0.4, parallelism=1)
     _, duration_s = settled(limit, overhead_s=1.0, rate=10_000)
     assert duration_s == pytest.approx(2.0, rel=0.2)
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_a_few_records_in_a_slow_batch_do_not_hold_back_all_that_follow(seed):
+    """A batch of one record, slow because the machine is busy, once made every later batch one record long."""
+    random = np.random.default_rng(seed)
+    limit = ReadLimit.first(target_s=0.4, parallelism=1)
+    waiting = 1.0
+    for _ in range(300):
+        records = min(limit.records, max(1, int(waiting)))
+        batch_s = random.uniform(0.5, 2.0) + records / 10_000
+        waiting = max(0.0, waiting - records) + 900 * batch_s
+        limit = limit.after(batch_records=records, batch_s=batch_s)
+    assert waiting < 20_000
 
 
 @given(

@@ -1,12 +1,14 @@
 """How many records the next micro-batch may read, so that batches stay near a target duration whatever the backlog.
 
-A batch costs a fixed overhead and so much per record: `duration = overhead + records * per_record`. Both are estimated
-from successive batches. Where the overhead alone is half the target or more, batches get twice the overhead instead:
-smaller ones would spend their time on it.
+A batch costs a fixed overhead and so much per record: `duration = overhead + records * per_record`, a line through the
+last batches by least squares. Where the overhead alone is half the target or more, batches get twice the overhead
+instead: smaller ones would spend their time on it.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from dataclasses import dataclass, replace
 
 FIRST_RECORDS_PER_SLOT = 10_000
@@ -14,8 +16,8 @@ LARGEST_STEP = 2.0
 FULL_SHARE = 0.9
 """A batch this close to its limit was cut short by it; a smaller one took all there was."""
 LEAST_DIFFERENCE = 0.2
-"""Two batches tell overhead and work apart only if their sizes differ by this share."""
-LEAST_WORK_SHARE = 0.05
+"""Batches tell overhead and work apart only if their sizes differ by this share."""
+REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
 
 
@@ -28,8 +30,8 @@ class ReadLimit:
     records: int
     slot_rate: float | None = None
     overhead_s: float = 0.0
-    anchor: tuple[int, float] | None = None
-    """Records and seconds of the last batch whose size differed enough from the one before it."""
+    seen: tuple[tuple[int, float], ...] = ()
+    """Records and seconds of the last batches at this parallelism."""
 
     @staticmethod
     def first(*, target_s: float, parallelism: int, slot_rate: float | None = None) -> ReadLimit:
@@ -41,10 +43,9 @@ class ReadLimit:
         """At most twofold, and only upwards if the limit was what bound the batch."""
         if batch_records <= 0 or batch_s < LEAST_S:
             return self
-        learned = self._learned(batch_records, batch_s)
-        overhead_s = min(learned.overhead_s, batch_s * (1 - LEAST_WORK_SHARE))
-        goal_s = max(self.target_s, 2 * overhead_s)
-        wanted = (goal_s - overhead_s) * batch_records / (batch_s - overhead_s)
+        learned, per_record_s = self._learned(batch_records, batch_s)
+        goal_s = max(self.target_s, 2 * learned.overhead_s)
+        wanted = (goal_s - learned.overhead_s) / per_record_s if per_record_s > 0 else math.inf
         bound = batch_records >= FULL_SHARE * self.records
         base = self.records if bound else min(self.records, batch_records)
         if wanted > base and not bound:
@@ -53,18 +54,20 @@ class ReadLimit:
 
     def rescaled(self, parallelism: int) -> ReadLimit:
         """Records per slot stay what they were."""
-        changed = replace(self, parallelism=parallelism, anchor=None)
+        changed = replace(self, parallelism=parallelism, seen=())
         return changed._with_records(self.records * parallelism / self.parallelism)
 
-    def _learned(self, batch_records: int, batch_s: float) -> ReadLimit:
-        if self.anchor is None:
-            return replace(self, anchor=(batch_records, batch_s))
-        records, duration_s = self.anchor
-        if abs(batch_records - records) < LEAST_DIFFERENCE * max(batch_records, records):
-            return self
-        per_record_s = (batch_s - duration_s) / (batch_records - records)
-        seen_s = min(batch_s, duration_s, max(0.0, batch_s - per_record_s * batch_records))
-        return replace(self, overhead_s=(self.overhead_s + seen_s) / 2, anchor=(batch_records, batch_s))
+    def _learned(self, batch_records: int, batch_s: float) -> tuple[ReadLimit, float]:
+        """The limit with its overhead known better, and seconds per record: 0 where larger batches take no longer."""
+        seen = (*self.seen[1 - REMEMBERED_BATCHES :], (batch_records, batch_s))
+        sizes, durations_s = [records for records, _ in seen], [duration_s for _, duration_s in seen]
+        if max(sizes) - min(sizes) >= LEAST_DIFFERENCE * max(sizes):
+            line = statistics.linear_regression(sizes, durations_s)
+            overhead_s = max(0.0, line.intercept) if line.slope > 0 else statistics.fmean(durations_s)
+            return replace(self, seen=seen, overhead_s=overhead_s), max(0.0, line.slope)
+        # equal sizes tell nothing; the smallest batches there can be must grow for anything to be learned
+        smallest = batch_records <= self.parallelism and len(seen) > 1
+        return replace(self, seen=seen), 0.0 if smallest else max(0.0, batch_s - self.overhead_s) / batch_records
 
     def _with_records(self, records: float) -> ReadLimit:
         if self.slot_rate is not None:
