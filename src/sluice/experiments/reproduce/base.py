@@ -87,20 +87,25 @@ def order(
     It holds if no two methods of the paper that differ by more than `tie` (relative) have changed places by more
     than `tie` in ours.
     """
-    swapped = [
+    places = swapped(paper, ours, tie)
+    note = "; ".join(f"{low} is not below {high}" for low, high in places)
+    return Row(
+        what=what,
+        paper=ranking(paper),
+        ours=ranking(ours),
+        verdict=Verdict.DIFFERS if places else Verdict.ORDER_HOLDS,
+        note=" because ".join(part for part in (note, because) if part) if places else "",
+    )
+
+
+def swapped(paper: Mapping[str, float], ours: Mapping[str, float], tie: float) -> list[tuple[str, str]]:
+    """Pairs of which the paper has the first clearly below the second, and we clearly above."""
+    return [
         (low, high)
         for low in paper
         for high in paper
         if paper[low] < paper[high] * (1 - tie) and ours[low] > ours[high] * (1 + tie)
     ]
-    note = "; ".join(f"{low} is not below {high}" for low, high in swapped)
-    return Row(
-        what=what,
-        paper=ranking(paper),
-        ours=ranking(ours),
-        verdict=Verdict.DIFFERS if swapped else Verdict.ORDER_HOLDS,
-        note=" because ".join(part for part in (note, because) if part) if swapped else "",
-    )
 
 
 def ranking(values: Mapping[str, float]) -> str:
