@@ -35,7 +35,7 @@ def main(root: Path, home: Path, faults: list[str]) -> None:
         "ds2",
         max_executors=4,
         interval=3,
-        cooldown=3,
+        cooldown=9,
         objective=f"latency<{OBJECTIVE_S:g}s",
         journal=root / "journal.jsonl",
     )

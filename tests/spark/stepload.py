@@ -234,13 +234,20 @@ class Latencies:
 def latencies(
     root: Path, progress: list[Mapping[str, Any]], appeared: Mapping[str, float], objective_s: float
 ) -> Latencies:
-    """By the log in which Spark notes the batch of every file; its row counts repeat what was computed anew."""
+    """Of the files in `appeared`, by the log in which Spark notes the batch of each.
+
+    Its row counts would not do: what is computed anew after a loss is in them twice.
+    """
     from sluice.engines.spark.attach.application import read_batch
 
-    ended = {one["sources"][0]["endOffset"]["logOffset"]: read_batch(one).ended_s for one in progress if one["sources"]}
+    ended = {
+        one["sources"][0]["endOffset"]["logOffset"]: read_batch(one).ended_s for one in progress if one["numInputRows"]
+    }
     order = sorted(ended)
     waits, counts, per_batch = [], [], defaultdict(list)
     for name, entry in _source_log(root).items():
+        if name not in appeared:
+            continue
         batch = order[bisect.bisect_left(order, entry)]
         waits.append(ended[batch] - appeared[name])
         counts.append((root / "in" / name).read_text().count("\n"))

@@ -35,6 +35,8 @@ START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 1.0
 PR_SET_PDEATHSIG = 1
 DAEMONS = "org.apache.spark.deploy."
+_started: dict[int, subprocess.Popen[bytes]] = {}
+"""Supervisors this process started: they outlive it, and it has to look after those that end before."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> Cluste
     command = [sys.executable, "-m", __name__, str(home), str(workers), str(slots), str(memory_mb)]
     with open(home / "supervisor.log", "wb") as output:
         supervisor = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
+    _started[supervisor.pid] = supervisor
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline_s:
         state = read_state(home)
@@ -106,6 +109,7 @@ def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> Cluste
             break
         time.sleep(0.2)
     _end(supervisor.pid)
+    _started.pop(supervisor.pid).wait()
     raise SluiceError(f"the cluster did not start within {START_TIMEOUT_S:g} s; see {home / 'supervisor.log'}")
 
 
@@ -118,6 +122,8 @@ def down(home: Path) -> bool:
     supervised = _is_supervised(home)
     if supervised:
         _end(state.supervisor_pid)
+    if (mine := _started.pop(state.supervisor_pid, None)) is not None:
+        mine.wait()
     for process in left:
         _end(process)
     (home / STATE_FILE).unlink(missing_ok=True)
@@ -157,8 +163,6 @@ def _end(process_id: int, patience_s: float = 10.0) -> None:
         os.kill(process_id, signal.SIGTERM)
         deadline_s = time.monotonic() + patience_s
         while is_alive(process_id) and time.monotonic() < deadline_s:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process_id, os.WNOHANG)
             time.sleep(0.1)
         os.kill(process_id, signal.SIGKILL)
 

@@ -103,12 +103,12 @@ def observe(query, executors):
 
 def test_a_query_is_busy_by_the_task_time_it_used():
     # two executors of two cores for 10 s: 40 core-seconds, 10 of them used for 1000 records
-    done = [batch(0, 0, 2, 400), batch(1, 5, 7, 600)]
+    done = [batch(0, 0, 5, 400), batch(1, 5, 10, 600)]
     seen = observe(window(done, [stage(1)], cores=4), [executor("1", cores=2), executor("2", cores=2)])
     assert (seen.parallelism, seen.input_rate, seen.busy, seen.cpu) == (2, 100.0, 0.25, 0.2)
     assert seen.true_input_rate == 400.0
-    # half of the 5 s between batches, and the 2 s of its own
-    assert seen.latency_s == pytest.approx(4.5)
+    # half of the 5 s between batches, and the 5 s of its own
+    assert seen.latency_s == pytest.approx(7.5)
     assert seen.state_bytes == 7.0
 
 
@@ -116,6 +116,15 @@ def test_what_executors_are_worth_counts_those_there_now_not_those_of_the_window
     # one core did 1000 records in 10 s; by now there are four
     seen = observe(window([batch(0, 0, 10, 1000)], [stage(0)]), [executor(str(n)) for n in range(4)])
     assert (seen.busy, seen.true_input_rate) == (1.0, 400.0)
+
+
+def test_a_query_that_waits_between_its_batches_could_do_more_than_its_task_time_tells():
+    # two cores; 100 records took 10 s of task time in a hundred small tasks, but only 2 of 10 s
+    waits = observe(window([batch(0, 0, 2, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
+    assert waits.true_input_rate == pytest.approx(50.0)
+    # one after the other, there is nothing but the task time to go by
+    never_waits = observe(window([batch(0, 0, 10, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
+    assert never_waits.true_input_rate == pytest.approx(20.0)
 
 
 def test_without_a_lag_the_next_batch_tells_what_arrived_during_the_one_before():

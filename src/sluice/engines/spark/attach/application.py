@@ -176,13 +176,24 @@ def _rates(window: QueryWindow, slots: int) -> dict[str, Any]:
     if window.core_seconds > 0:
         busy = min(1.0, run_s / window.core_seconds)
         rates |= {"busy": busy, "idle": 1.0 - busy, "cpu": min(1.0, cpu_s / window.core_seconds)}
-    if records and run_s > 0:
-        true_rate = records / run_s * slots
+    if records and run_s > 0 and window.core_seconds > 0:
+        true_rate = _true_rate(window, records, run_s) * slots
         rates |= {"true_input_rate": true_rate, "true_output_rate": true_rate}
     states = [batch.state_bytes for batch in window.batches if batch.state_bytes is not None]
     if states:
         rates["state_bytes"] = states[-1]
     return rates
+
+
+def _true_rate(window: QueryWindow, records: int, run_s: float) -> float:
+    """Records/s one core would do without waiting: per second of task time, but not less than was shown.
+
+    Small batches spend their task time on what every task costs, however few its records; larger ones would not. That
+    the query waited between them shows that the cores there were could do more.
+    """
+    batches_s = min(window.length_s, sum(batch.duration_s for batch in window.batches))
+    shown = records / (window.core_seconds * batches_s / window.length_s) if batches_s > 0 else 0.0
+    return max(records / run_s, shown)
 
 
 def _arrival(window: QueryWindow, input_rate: float) -> tuple[float, float | None]:

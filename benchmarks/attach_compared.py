@@ -1,0 +1,156 @@
+"""One job, one load, one cluster: what users have today, and `attach`; what each costs and how late records are.
+
+python -m benchmarks.attach_compared [--short] [--only NAME ...] [--out DIR]
+
+A stateful count under a step load (tests/spark/stepload.py): a hundred records/s per executor of one core, paced by
+sleeping tasks, so that four executors have four times the capacity of one on two cores. `fixed minimum` has one
+executor, `fixed maximum` four, `dynamic allocation` is Spark's own with its defaults between one and four, `attach` is
+sluice with DS2 and an objective of 10 s. Executor-seconds are counted from the first record over the same time for all;
+latencies are of all records; a batch is late if a record of it waited longer than the objective.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.spark import stepload
+
+from sluice.engines.spark import standalone
+
+LOW, HIGH = 30.0, 280.0
+OBJECTIVE_S = 10.0
+MOST = 4
+MODES: dict[str, dict[str, str]] = {
+    "fixed minimum": {"spark.cores.max": "1"},
+    "fixed maximum": {"spark.cores.max": str(MOST)},
+    "dynamic allocation": {
+        "spark.cores.max": str(MOST),
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        "spark.dynamicAllocation.minExecutors": "1",
+        "spark.dynamicAllocation.maxExecutors": str(MOST),
+    },
+    "attach": dict(stepload.DRAINING),
+}
+
+
+@dataclass(frozen=True)
+class Phases:
+    """How long the load is low, high and low again, seconds."""
+
+    before_s: float
+    high_s: float
+    after_s: float
+
+    @property
+    def total_s(self) -> float:
+        return self.before_s + self.high_s + self.after_s
+
+
+def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
+    """In a process of its own: a JVM has one Spark application."""
+    import sluice
+
+    cluster = standalone.read_state(home)
+    assert cluster is not None
+    spark = stepload.session(cluster.master_url, **MODES[mode])
+    attachment = None
+    if mode == "attach":
+        objective = f"latency<{OBJECTIVE_S:g}s"
+        attachment = sluice.attach(
+            spark,
+            "ds2",
+            max_executors=MOST,
+            interval=5,
+            cooldown=10,
+            objective=objective,
+            journal=root / "journal.jsonl",
+        )
+    feed = stepload.LineFeed(root / "in", 2.0)
+    query = stepload.start_query(spark, root)
+    feed.start()
+    with stepload.Watch(spark) as watch:
+        # everybody's classes are loaded before the clock starts
+        stepload.wait_for(lambda: query.lastProgress is not None and query.lastProgress.batchId >= 4, query, "warm-up")
+        began_s = time.time()
+        for records_per_s, duration_s in ((LOW, phases.before_s), (HIGH, phases.high_s), (LOW, phases.after_s)):
+            feed.records_per_s = records_per_s
+            time.sleep(duration_s)
+        ended_s = time.time()
+        feed.stop()
+        query.processAllAvailable()
+    if attachment is not None:
+        attachment.detach()
+        assert attachment.failure is None, attachment.failure
+    query.stop()
+    progress = [json.loads(one.json) for one in query.recentProgress]
+    lost, repeated = stepload.difference(root, feed.written)
+    measured = {name: at_s for name, at_s in feed.appeared.items() if at_s >= began_s}
+    result = {
+        "mode": mode,
+        "executor_seconds": watch.executor_seconds(began_s, ended_s),
+        "seconds": ended_s - began_s,
+        **asdict(stepload.latencies(root, progress, measured, OBJECTIVE_S)),
+        "lost": lost,
+        "repeated": repeated,
+        "records": feed.written,
+        "executors": watch.changes(began_s),
+    }
+    spark.stop()
+    return result
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    lines = [
+        "| | executor-seconds | of the maximum | p50 s | p95 s | longest s | batches late | lost / repeated |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for found in results:
+        share = found["executor_seconds"] / (MOST * found["seconds"])
+        lines.append(
+            f"| {found['mode']} | {found['executor_seconds']:.0f} | {share:.0%} | {found['p50_s']:.1f} "
+            f"| {found['p95_s']:.1f} | {found['longest_s']:.1f} | {found['batches_late']} of {found['batches']} "
+            f"| {found['lost']} / {found['repeated']} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="fifty seconds of load instead of two and a half minutes")
+    parser.add_argument("--only", action="append", choices=list(MODES), help="run this one; may be repeated")
+    parser.add_argument("--out", type=Path, help="keep results here and show those of earlier runs beside them")
+    parser.add_argument("--inside", nargs=2, metavar=("MODE", "HOME"), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    phases = Phases(10, 20, 20) if arguments.short else Phases(20, 40, 90)
+    if arguments.inside:
+        mode, home = arguments.inside
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        result = run(mode, arguments.out, Path(home), phases)
+        (arguments.out / "result.json").write_text(json.dumps(result, indent=2))
+        return
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        out, home = arguments.out or Path(folder) / "out", Path(folder) / "cluster"
+        standalone.up(home, workers=2, slots=MOST)
+        try:
+            for mode in arguments.only or MODES:
+                again = [sys.executable, "-m", "benchmarks.attach_compared", "--inside", mode, str(home)]
+                again += ["--out", str(out / mode.replace(" ", "-")), *(["--short"] if arguments.short else [])]
+                subprocess.run(again, check=True, stderr=subprocess.DEVNULL)
+                print(json.dumps(json.loads((out / mode.replace(" ", "-") / "result.json").read_text())), flush=True)
+        finally:
+            standalone.down(home)
+        kept = [out / mode.replace(" ", "-") / "result.json" for mode in MODES]
+        print(table([json.loads(path.read_text()) for path in kept if path.exists()]))
+
+
+if __name__ == "__main__":
+    main()

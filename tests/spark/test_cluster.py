@@ -1,0 +1,95 @@
+"""`sluice cluster`: every process it starts it also ends, also when its supervisor is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sluice.cli import main
+from sluice.engines.spark import standalone
+from sluice.engines.spark.session import java_home_problem
+from sluice.errors import BadInputError
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def processes_of(home: Path) -> list[int]:
+    """Everything on this machine that names this folder, the supervisor included."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(home).encode() in command and standalone.is_alive(int(entry.name)):
+                found.append(int(entry.name))
+    return found
+
+
+def wait_until(condition: Callable[[], bool], patience_s: float = 60.0) -> bool:
+    deadline_s = time.monotonic() + patience_s
+    while not condition():
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def status(home: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    with pytest.raises(SystemExit, match="0"):
+        main(["cluster", "status", "--home", str(home), "--json"])
+    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_a_cluster_through_its_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if problem := java_home_problem():
+        pytest.skip(problem)
+    home = tmp_path / "cluster"
+    try:
+        state = standalone.up(home, workers=1, slots=1)
+        assert status(home, capsys)["alive_workers"] == 1
+        with pytest.raises(BadInputError, match="running already"):
+            standalone.up(home, workers=1, slots=1)
+
+        # a master that dies is started anew, and its worker finds it
+        os.kill(state.process_ids["master"], signal.SIGKILL)
+        assert wait_until(lambda: _master(home) not in (None, state.process_ids["master"]))
+        again = standalone.read_state(home)
+        assert again is not None
+        assert again.master_url == state.master_url
+        assert wait_until(lambda: len(standalone.alive_workers(again)) == 1)
+
+        # nothing outlives a supervisor that is killed, and it can be said and cleaned up
+        os.kill(state.supervisor_pid, signal.SIGKILL)
+        assert wait_until(lambda: standalone.read_state(home) is None)
+        assert status(home, capsys) == {"running": False}
+    finally:
+        standalone.down(home)
+    assert wait_until(lambda: not processes_of(home)), processes_of(home)
+    assert standalone.down(home) is False
+
+
+def _master(home: Path) -> int | None:
+    state = standalone.read_state(home)
+    return state.process_ids["master"] if state else None
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ({"workers": 0, "slots": 1}, "workers must be at least 1, got 0"),
+        ({"workers": 1, "slots": 0}, "slots must be at least 1, got 0"),
+        ({"workers": 1, "slots": 1, "memory_mb": 100}, "memory_mb must be at least 512, got 100"),
+    ],
+)
+def test_a_cluster_that_makes_no_sense_is_refused(tmp_path: Path, sizes: dict[str, int], said: str) -> None:
+    with pytest.raises(BadInputError, match=said):
+        standalone.up(tmp_path, **sizes)
