@@ -6,7 +6,6 @@ is restarted. Whatever goes wrong here ends the scaling, never the job.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -26,6 +25,8 @@ from sluice.engines.spark.attach.conditions import check_session
 from sluice.engines.spark.attach.engine import AttachedEngine
 from sluice.engines.spark.attach.executors import ClusterExecutors
 from sluice.engines.spark.attach.objective import Objective
+from sluice.engines.spark.attach.prometheus import MetricsServer
+from sluice.engines.spark.attach.told import line, log_cycle
 from sluice.engines.spark.attach.wishes import WhileIdle, WithObjective
 from sluice.errors import BadInputError
 from sluice.model import Plan
@@ -84,12 +85,22 @@ class AttachSettings:
 class Attachment:
     """A running attachment: detach it, or use it as a context manager. The job goes on either way."""
 
-    def __init__(self, loop: Loop, settings: AttachSettings, executors: int, ended: threading.Event) -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        settings: AttachSettings,
+        executors: int,
+        ended: threading.Event,
+        metrics: MetricsServer | None = None,
+    ) -> None:
         self._loop = loop
         self._settings = settings
         self._executors = executors
         self._ended = ended
-        self._watchers: list[Callable[[Entry], None]] = [_log_cycle]
+        self._watchers: list[Callable[[Entry], None]] = [log_cycle]
+        self._metrics = metrics
+        if metrics is not None:
+            self._watchers.append(metrics)
         self.failure: BaseException | None = None
         self._thread = threading.Thread(target=self._watch, name="sluice-attach", daemon=True)
 
@@ -135,8 +146,18 @@ class Attachment:
             self.failure = failure
             if not self._ended.is_set():
                 log.error(
-                    "scaling ended: %s: %s; the job goes on with the executors it has", type(failure).__name__, failure
+                    "%s",
+                    line(
+                        {
+                            "event": "ended",
+                            "error": f"{type(failure).__name__}: {failure}",
+                            "detail": "the job goes on with the executors it has",
+                        }
+                    ),
                 )
+        finally:
+            if self._metrics is not None:
+                self._metrics.close()
 
     def _tell(self, entry: Entry) -> None:
         for watcher in list(self._watchers):
@@ -144,7 +165,8 @@ class Attachment:
                 watcher(entry)
             except Exception as error:
                 self._watchers.remove(watcher)
-                log.warning("a watcher failed and is not called again: %s: %s", type(error).__name__, error)
+                told = f"{type(error).__name__}: {error}"
+                log.warning("%s", line({"event": "watcher_failed", "error": told, "detail": "not called again"}))
 
 
 def attach(
@@ -183,7 +205,7 @@ def attach(
     if objective is not None:
         chosen = WithObjective(inner=chosen, latency_s=Objective.parse(objective).latency_s)
     for advice in check_session(spark, max_executors):
-        log.warning("%s", advice)
+        log.warning("%s", line({"event": "advice", "detail": advice}))
     application = str(spark.sparkContext.applicationId)
     if (other := _attached.get(application)) is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
@@ -200,11 +222,8 @@ def attach(
         store=MemoryStore(Path(memory), name) if memory else None,
         dry_run=dry_run,
     )
-    attachment = Attachment(loop, settings, begin, ended)
-    if metrics_port is not None:
-        from sluice.engines.spark.attach.prometheus import serve
-
-        attachment.on_cycle(serve(metrics_port))
+    metrics = MetricsServer(metrics_port) if metrics_port is not None else None
+    attachment = Attachment(loop, settings, begin, ended, metrics)
     records.append(
         {
             "kind": "run",
@@ -218,44 +237,14 @@ def attach(
             **asdict(settings),
         }
     )
-    log.info(
-        "event=attached application=%s policy=%s executors=%d begin_with=%d min=%d max=%d dry_run=%s",
-        application,
-        name,
-        present,
-        begin,
-        min_executors,
-        max_executors,
-        str(dry_run).lower(),
-    )
+    facts = {"event": "attached", "application": application, "policy": name, "executors": present}
+    bounds = {"begin_with": begin, "min": min_executors, "max": max_executors, "dry_run": dry_run}
+    log.info("%s", line({**facts, **bounds}))
     if not dry_run:
         executors.scale_to(begin)
     _attached[application] = attachment
     attachment._start()
     return attachment
-
-
-def _log_cycle(entry: Entry) -> None:
-    """One structured line per cycle: what scales, or would, at INFO, the rest at DEBUG."""
-    applied = entry["applied"]
-    now = {name: metrics["parallelism"] for name, metrics in entry["observation"]["operators"].items()}
-    would = entry["dry_run"] and not entry["cooling"] and now != entry["plan"]["parallelism"]
-    event = "failed" if applied and applied["error"] else "scaled" if applied else "would_scale" if would else "held"
-    facts = {
-        "event": event,
-        "time_s": round(entry["time_s"], 1),
-        "executors": max(now.values()),
-        "wanted": max(entry["plan"]["parallelism"].values()),
-        "reason": entry["decision"]["reason"],
-        "detail": applied["detail"] if applied else None,
-        "error": (applied["error"] if applied else None) or entry["problem"],
-    }
-    level = logging.WARNING if facts["error"] else logging.DEBUG if event == "held" else logging.INFO
-    log.log(level, "%s", " ".join(f"{key}={_logged(value)}" for key, value in facts.items() if value is not None))
-
-
-def _logged(value: object) -> str:
-    return json.dumps(value) if isinstance(value, str) and " " in value else str(value)
 
 
 __all__ = ["AttachSettings", "Attachment", "attach"]

@@ -24,6 +24,7 @@ from sluice.engines.spark.attach.application import (
     useful_executors,
 )
 from sluice.engines.spark.attach.executors import Executors, one_line, total_cores
+from sluice.engines.spark.attach.told import line
 from sluice.engines.spark.metrics import Stage, instance_seconds, read_stages
 from sluice.engines.spark.probe import ProgressListener, StageProbe
 from sluice.model import Applied, Graph, Observation, OperatorMetrics, Plan
@@ -216,7 +217,7 @@ class AttachedEngine:
         if self._spark.sparkContext._jsc is None:
             self._ended.set()
         else:
-            log.warning('event=unanswered detail="%s"', one_line(error))
+            log.warning("%s", line({"event": "unanswered", "error": one_line(error)}))
 
 
 def trigger_s(query: StreamingQuery) -> float | None:
