@@ -1,6 +1,6 @@
-"""The program of a test: step load, faults, and back, with `attach`; prints what it saw as JSON.
+"""The program of a test: a step load with `attach`, faults at its height, then checks; writes what it saw as JSON.
 
-python -m tests.spark.stepjob ROOT CLUSTER_HOME [executor worker master ...]
+python -m tests.spark.stepjob ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 import sluice
 from sluice.engines.spark.standalone import read_state
 from tests.spark import stepload
+from tests.spark.lifechecks import CHECKS, Job
 
 LOW, HIGH = 30.0, 280.0
 """Records/s for one executor and for four, of a hundred each."""
 OBJECTIVE_S = 10.0
+NOT_DRAINING = "not-draining"
 
 
-def main(root: Path, home: Path, faults: list[str]) -> None:
+def main(root: Path, home: Path, wanted: list[str]) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
-    spark = stepload.session(cluster.master_url, **stepload.DRAINING)
+    drains = {} if NOT_DRAINING in wanted else stepload.DRAINING
+    spark = stepload.session(cluster.master_url, **{**drains, "spark.cores.max": "4"})
     attachment = sluice.attach(
         spark,
         "ds2",
@@ -42,27 +45,33 @@ def main(root: Path, home: Path, faults: list[str]) -> None:
     feed = stepload.LineFeed(root / "in", LOW)
     query = stepload.start_query(spark, root)
     times: dict[str, float] = {}
-    with stepload.Watch(spark) as watch, attachment:
+    with stepload.Watch(spark) as watch:
         began_s = time.time()
-        feed.start()
-        times["first batch"] = stepload.wait_for(lambda: _read(query) > 0, query, "first batch")
-        times["down to the minimum at the start"] = stepload.wait_for(lambda: watch.executors == 1, query, "minimum")
-        stepload.wait_for(lambda: _read(query) > 6 * LOW and _is_on_time(query), query, "steady state")
-        assert watch.executors == 1, watch.changes(began_s)
-        feed.records_per_s = HIGH
-        times["step to four executors working"] = _wait_for_four(watch, query)
-        for fault in faults:
-            took_s = stepload.FAULTS[fault](spark, home, query)
-            times[f"{fault} killed to four executors working"] = took_s + _wait_for_four(watch, query)
-        feed.records_per_s = LOW
-        times["step down to one executor"] = stepload.wait_for(lambda: watch.executors == 1, query, "1 executor")
+        with attachment:
+            feed.start()
+            times["first batch"] = stepload.wait_for(lambda: _done(query) >= 0, query, "first batch")
+            stepload.wait_for(lambda: _done(query) >= 4 and _is_on_time(query), query, "steady state")
+            assert watch.executors == 1, watch.changes(began_s)
+            feed.records_per_s = HIGH
+            times["load step to four executors working"] = _wait_for_four(watch, query)
+            for fault in [name for name in wanted if name in stepload.FAULTS]:
+                took_s = stepload.FAULTS[fault](spark, home, query)
+                times[f"{fault} killed to four executors working"] = took_s + _wait_for_four(watch, query)
+            feed.records_per_s = LOW
+            times["load step down to one executor"] = stepload.wait_for(
+                lambda: watch.executors == 1, query, "1 executor"
+            )
+        ended_s = time.time()
+        for check in [name for name in wanted if name in CHECKS]:
+            CHECKS[check](Job(spark, query, feed))
+            logging.info("held: %s", check)
         feed.stop()
         query.processAllAvailable()
-        ended_s = time.time()
     exception = query.exception()
     query.stop()
     progress = [json.loads(one.json) for one in query.recentProgress]
     lost, repeated = stepload.difference(root, feed.written)
+    until_s = {name: at_s for name, at_s in feed.appeared.items() if at_s <= ended_s}
     result = {
         "records": feed.written,
         "lost": lost,
@@ -70,10 +79,10 @@ def main(root: Path, home: Path, faults: list[str]) -> None:
         "query_failed": exception is not None,
         "attach_failed": repr(attachment.failure) if attachment.failure else None,
         "times_s": {name: round(value, 1) for name, value in times.items()},
-        "executors": watch.changes(began_s),
+        "executors": [change for change in watch.changes(began_s) if change[0] <= ended_s - began_s],
         "executor_seconds": round(watch.executor_seconds(began_s, ended_s)),
         "seconds": round(ended_s - began_s),
-        **asdict(stepload.latencies(root, progress, feed.appeared, OBJECTIVE_S)),
+        **asdict(stepload.latencies(root, progress, until_s, OBJECTIVE_S)),
     }
     (root / "result.json").write_text(json.dumps(result, indent=2))
     spark.stop()
@@ -84,8 +93,9 @@ def _wait_for_four(watch: stepload.Watch, query: StreamingQuery) -> float:
     return stepload.wait_for(lambda: watch.has_working(4, since_s), query, "4 executors that work")
 
 
-def _read(query: StreamingQuery) -> int:
-    return sum(one.numInputRows for one in query.recentProgress)
+def _done(query: StreamingQuery) -> int:
+    last = query.lastProgress
+    return -1 if last is None or not last.numInputRows else int(last.batchId)
 
 
 def _is_on_time(query: StreamingQuery) -> bool:

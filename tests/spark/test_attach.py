@@ -1,4 +1,7 @@
-"""`attach` on a real standalone cluster: a master and two workers as processes of this machine, each job a program."""
+"""`attach` on a real standalone cluster: a master and two workers as processes of this machine, each job a program.
+
+The short form; `benchmarks/attach_faults.py` also kills workers and masters and prints how long each took.
+"""
 
 from __future__ import annotations
 
@@ -29,25 +32,17 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     standalone.down(home)
 
 
-def run_program(name: str, *arguments: object) -> None:
+def run(*command: object) -> str:
     program = subprocess.run(
-        [sys.executable, "-m", f"tests.spark.{name}", *map(str, arguments)],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        [sys.executable, *map(str, command)], cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False
     )
     assert program.returncode == 0, program.stderr[-6000:]
+    return program.stdout
 
 
-def test_dry_run_detaching_and_failing_leave_the_job_as_it_was(cluster: Path, tmp_path: Path) -> None:
-    run_program("lifejob", tmp_path, cluster)
-
-
-def test_a_stateful_job_scales_with_a_step_load_and_loses_nothing_through_kills(cluster: Path, tmp_path: Path) -> None:
-    """Last in this file: the cluster has one worker less afterwards."""
-    run_program("stepjob", tmp_path, cluster, "executor", "worker", "master")
+def test_a_stateful_job_scales_with_a_step_load_and_loses_nothing(cluster: Path, tmp_path: Path) -> None:
+    """An executor is killed at the height of the load; then dry run, detaching and failing must change nothing."""
+    run("-m", "tests.spark.stepjob", tmp_path, cluster, "executor", "dry-run", "detach", "failure", "watcher")
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["lost"], result["repeated"], result["query_failed"]) == (0, 0, False), result
     assert result["attach_failed"] is None
@@ -57,3 +52,19 @@ def test_a_stateful_job_scales_with_a_step_load_and_loses_nothing_through_kills(
     told = [one.change for one in explain(read_journal(tmp_path / "journal.jsonl"))]
     assert any(change.startswith("counts 1 -> ") for change in told), told
     assert any(" -> 1 (decommissioning executors: " in change for change in told), told
+
+
+@pytest.mark.parametrize(("name", "needs_folder"), [("rate", False), ("files", True), ("topic", True)])
+def test_the_examples_run(cluster: Path, tmp_path: Path, name: str, needs_folder: bool) -> None:
+    program = REPOSITORY / "examples" / f"{name}.py"
+    assert len(program.read_text().splitlines()) < 60
+    state = standalone.read_state(cluster)
+    assert state is not None
+    told = run(program, state.master_url, *([tmp_path / name] if needs_folder else []), 6)
+    if name == "topic":
+        written, converted = (int(word) for word in told.split() if word.isdigit())
+        assert written == converted > 0
+    elif name == "files":
+        assert list((tmp_path / name / "totals").glob("batch=*/*.parquet"))
+    else:
+        assert "|count|" in told

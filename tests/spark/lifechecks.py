@@ -1,26 +1,23 @@
-"""The program of a test: what attaching must not do to a job, and how it ends; on a cluster without decommissioning.
-
-python -m tests.spark.lifejob ROOT CLUSTER_HOME
-"""
+"""What attaching must not do to a running job, and how it ends: checks by name, each on the job of `stepjob`."""
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import sluice
 from sluice.control.journal import MemoryJournal
 from sluice.engines.spark.attach import Attachment
-from sluice.engines.spark.standalone import read_state
 from sluice.errors import BadInputError
 from sluice.model import Decision, Observation
 from tests.spark import stepload
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 @dataclass(frozen=True)
@@ -34,17 +31,15 @@ class Wish:
         return Decision(parallelism=wish, reason=f"wants {self.executors}"), memory
 
 
+@dataclass(frozen=True)
 class Job:
-    def __init__(self, root: Path, home: Path) -> None:
-        cluster = read_state(home)
-        assert cluster is not None, f"no cluster at {home}"
-        self.root = root
-        self.spark = stepload.session(cluster.master_url, **{"spark.cores.max": "4"})
-        self.feed = stepload.LineFeed(root / "in", 30.0)
-        self.query = stepload.start_query(self.spark, root)
-        self.feed.start()
+    """The running job: nobody is attached when a check begins, nor when it ends."""
 
-    def wait(self, condition: Any, what: str) -> None:
+    spark: SparkSession
+    query: StreamingQuery
+    feed: stepload.LineFeed
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
         stepload.wait_for(condition, self.query, what)
 
     def batches(self, more: int) -> None:
@@ -69,19 +64,18 @@ def cycles(attachment: Attachment) -> list[Any]:
 
 
 def dry_run_changes_nothing(job: Job) -> None:
-    job.wait(lambda: len(job.executors()) == 4, "4 executors")
-    job.batches(1)
     before = job.executors()
-    with job.attach(Wish(1), dry_run=True) as watching:
+    wish = 4 if len(before) < 4 else 1
+    with job.attach(Wish(wish), dry_run=True) as watching:
         job.wait(lambda: len(cycles(watching)) >= 3, "3 cycles")
         job.batches(2)
     assert job.executors() == before
     seen = cycles(watching)[-1]
-    assert (seen["applied"], seen["dry_run"], seen["plan"]["parallelism"]) == (None, True, {"counts": 1}), seen
-    assert seen["observation"]["operators"]["counts"]["parallelism"] == 4, seen
+    assert (seen["applied"], seen["dry_run"], seen["plan"]["parallelism"]) == (None, True, {"counts": wish}), seen
+    assert seen["observation"]["operators"]["counts"]["parallelism"] == len(before), seen
 
 
-def detach_leaves_the_job_as_it_is(job: Job) -> None:
+def detaching_leaves_the_job_as_it_is(job: Job) -> None:
     attachment = job.attach(Wish(2))
     with pytest.raises(BadInputError, match="is attached already"):
         job.attach(Wish(1))
@@ -93,9 +87,9 @@ def detach_leaves_the_job_as_it_is(job: Job) -> None:
     assert attachment.failure is None
 
 
-def a_failing_attachment_leaves_the_job_as_it_is(job: Job) -> None:
+def a_failing_thread_leaves_the_job_as_it_is(job: Job) -> None:
     before = job.executors()
-    attachment = job.attach(Wish(2))
+    attachment = job.attach(Wish(len(before)))
 
     def full(_entry: object) -> None:
         raise OSError("No space left on device")
@@ -108,7 +102,7 @@ def a_failing_attachment_leaves_the_job_as_it_is(job: Job) -> None:
 
 
 def a_watcher_that_fails_is_left_out(job: Job) -> None:
-    with job.attach(Wish(2)) as attachment:
+    with job.attach(Wish(len(job.executors()))) as attachment:
         attachment.on_cycle(lambda _entry: {}["missing"])
         job.wait(lambda: len(cycles(attachment)) >= 2, "2 cycles")
     assert attachment.failure is None
@@ -122,31 +116,10 @@ def an_idle_source_goes_to_the_minimum_and_comes_back(job: Job) -> None:
         job.wait(lambda: len(job.executors()) >= 2, "more than the minimum")
 
 
-def main(root: Path, home: Path) -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    job = Job(root, home)
-    for check in (
-        dry_run_changes_nothing,
-        detach_leaves_the_job_as_it_is,
-        a_failing_attachment_leaves_the_job_as_it_is,
-        a_watcher_that_fails_is_left_out,
-        an_idle_source_goes_to_the_minimum_and_comes_back,
-    ):
-        check(job)
-        logging.info("held: %s", check.__name__)
-    job.feed.stop()
-    job.query.processAllAvailable()
-    assert job.query.exception() is None
-    job.query.stop()
-    lost, repeated = stepload.difference(root, job.feed.written)
-    assert (lost, repeated) == (0, 0), (lost, repeated, job.feed.written)
-    job.spark.stop()
-
-
-if __name__ == "__main__":
-    try:
-        main(Path(sys.argv[1]), Path(sys.argv[2]))
-    except BaseException:
-        logging.exception("failed")
-        os._exit(1)
+CHECKS: dict[str, Callable[[Job], None]] = {
+    "dry-run": dry_run_changes_nothing,
+    "detach": detaching_leaves_the_job_as_it_is,
+    "failure": a_failing_thread_leaves_the_job_as_it_is,
+    "watcher": a_watcher_that_fails_is_left_out,
+    "idle": an_idle_source_goes_to_the_minimum_and_comes_back,
+}

@@ -1,0 +1,59 @@
+"""A stateful job under a step load, 1 -> 4 -> 1 executors, with executors, workers and masters killed at its height.
+
+python -m benchmarks.attach_faults [--short]
+
+Every run has its own cluster, a master and two workers as processes of this machine. Records are counted against what
+was written; times are from the load step or the kill until four executors have finished tasks. The last run has no
+decommissioning, and checks what attaching must not do (tests/spark/lifechecks.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.spark.lifechecks import CHECKS
+
+from sluice.engines.spark import standalone
+
+RUNS: dict[str, list[str]] = {
+    "no fault": [],
+    "executor killed": ["executor"],
+    "worker killed": ["worker"],
+    "master killed": ["master"],
+    "all three": ["executor", "worker", "master"],
+    "checks": [*CHECKS, "not-draining"],
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="only the run with all faults")
+    parser.add_argument("--only", action="append", choices=list(RUNS), help="this run; may be repeated")
+    arguments = parser.parse_args()
+    bad = 0
+    for name in arguments.only or (["all three"] if arguments.short else RUNS):
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            home, root = Path(folder) / "cluster", Path(folder) / "job"
+            root.mkdir()
+            standalone.up(home, workers=2, slots=4)
+            try:
+                command = [sys.executable, "-m", "tests.spark.stepjob", str(root), str(home), *RUNS[name]]
+                subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+            finally:
+                standalone.down(home)
+            result = json.loads((root / "result.json").read_text())
+        bad += bool(result["lost"] or result["repeated"] or result["query_failed"])
+        print(f"{name}: {result['records']} records, {result['lost']} lost, {result['repeated']} repeated", flush=True)
+        for what, took_s in result["times_s"].items():
+            print(f"    {what}: {took_s} s")
+        print(f"    executors: {', '.join(f'{count} from {at_s:.0f} s' for at_s, count in result['executors'])}")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
