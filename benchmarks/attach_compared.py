@@ -25,7 +25,7 @@ from tests.spark import stepload
 
 from sluice.engines.spark import standalone
 
-LOW, HIGH = 30.0, 280.0
+LOW, HIGH = 30.0, 260.0
 OBJECTIVE_S = 10.0
 MOST = 4
 MODES: dict[str, dict[str, str]] = {
@@ -69,8 +69,8 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
             spark,
             "ds2",
             max_executors=MOST,
-            interval=5,
-            cooldown=10,
+            interval=3,
+            cooldown=9,
             objective=objective,
             journal=root / "journal.jsonl",
         )

@@ -20,7 +20,7 @@ from sluice.engines.spark.standalone import read_state
 from tests.spark import stepload
 from tests.spark.lifechecks import CHECKS, Job
 
-LOW, HIGH = 30.0, 280.0
+LOW, HIGH = 30.0, 260.0
 """Records/s for one executor and for four, of a hundred each."""
 OBJECTIVE_S = 10.0
 NOT_DRAINING = "not-draining"

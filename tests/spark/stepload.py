@@ -90,9 +90,7 @@ def session(master: str, **settings: str) -> SparkSession:
             "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": "4",
-            # small files are split evenly, so that a batch has the same number of tasks at every load
-            "spark.sql.files.minPartitionNum": str(PARTITIONS),
-            "spark.sql.files.openCostInBytes": "1",
+            "spark.sql.files.minPartitionNum": "1",
             "spark.sql.streaming.numRecentProgressUpdates": "100000",
             "spark.sql.streaming.fileSource.cleaner.numThreads": "0",
             "spark.python.daemon.module": "pyspark.daemon",
@@ -113,7 +111,9 @@ DRAINING = {
 def start_query(spark: SparkSession, root: Path) -> StreamingQuery:
     lines = spark.readStream.schema("line STRING").text(str(root / "in"))
     counted = (
-        lines.selectExpr("CAST(line AS BIGINT) AS id", f"reflect('java.lang.Thread', 'sleep', {RECORD_MS}L) AS paced")
+        # files packed into tasks would differ in size, and four executors be worth three
+        lines.repartition(PARTITIONS)
+        .selectExpr("CAST(line AS BIGINT) AS id", f"reflect('java.lang.Thread', 'sleep', {RECORD_MS}L) AS paced")
         .where("paced IS NOT NULL")
         .groupBy((_id() % KEYS).alias("key"))
         .agg(*_count_and_sum())
