@@ -52,6 +52,7 @@ with sluice.attach(spark, policy="ds2", max_executors=4, interval=5, journal=fol
     query = stream.queryName("totals").foreachBatch(write_totals).start()
     query.awaitTermination(seconds)
     ended.set()
+    query.processAllAvailable()
     query.stop()
 spark.stop()
 print(f"sluice explain {folder} tells why executors came and went")

@@ -5,6 +5,7 @@ python examples/topic.py spark://127.0.0.1:PORT FOLDER 120
 """
 
 import itertools
+import os
 import sys
 import threading
 from pathlib import Path
@@ -18,6 +19,7 @@ from sluice.engines.spark.topic.sink import TopicSink
 from sluice.engines.spark.topic.source import stream_from
 
 master, folder, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+os.environ["PYSPARK_PYTHON"] = sys.executable  # topics are read in Python, by one that has sluice
 spark = (
     SparkSession.builder.master(master)
     .appName("topic")
@@ -26,7 +28,6 @@ spark = (
     .config("spark.cores.max", "4")
     .config("spark.decommission.enabled", "true")
     .config("spark.storage.decommission.enabled", "true")
-    .config("spark.pyspark.python", sys.executable)  # topics are read in Python, by one that has sluice
     .getOrCreate()
 )
 orders = Topic.create(folder / "orders", pa.schema([("id", pa.int64()), ("cents", pa.int64())]))
@@ -42,7 +43,7 @@ def write_orders(ended: threading.Event) -> None:
         orders.append(pa.table([ids, ids], schema=orders.schema), producer="example", batch_id=number)
 
 
-writer = threading.Thread(target=write_orders, args=(ended := threading.Event(),))
+writer = threading.Thread(target=write_orders, args=(ended := threading.Event(),), daemon=True)
 writer.start()
 stream = stream_from(spark, folder / "orders", consumer="euros", control=folder / "orders.control")
 written = stream.selectExpr("id", "cents / 100.0D AS euros").writeStream.queryName("euros")

@@ -60,7 +60,7 @@ def test_the_examples_run(cluster: Path, tmp_path: Path, name: str, needs_folder
     assert len(program.read_text().splitlines()) < 60
     state = standalone.read_state(cluster)
     assert state is not None
-    told = run(program, state.master_url, *([tmp_path / name] if needs_folder else []), 6)
+    told = run(program, state.master_url, *([tmp_path / name] if needs_folder else []), 6 if needs_folder else 15)
     if name == "topic":
         written, converted = (int(word) for word in told.split() if word.isdigit())
         assert written == converted > 0
