@@ -25,7 +25,7 @@ from tests.spark import stepload
 
 from sluice.engines.spark import standalone
 
-LOW, HIGH = 30.0, 260.0
+LOW, HIGH = 30.0, 200.0
 OBJECTIVE_S = 10.0
 MOST = 4
 MODES: dict[str, dict[str, str]] = {
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="keep results here and show those of earlier runs beside them")
     parser.add_argument("--inside", nargs=2, metavar=("MODE", "HOME"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    phases = Phases(10, 20, 20) if arguments.short else Phases(20, 40, 90)
+    phases = Phases(10, 20, 20) if arguments.short else Phases(20, 60, 70)
     if arguments.inside:
         mode, home = arguments.inside
         arguments.out.mkdir(parents=True, exist_ok=True)
