@@ -78,3 +78,10 @@ def test_what_an_action_has_not_reached_is_told():
     (told,) = explain([cycle(15, 9.0, 100.0, applied=asked), cycle(30, 8.0, 100.0, parallelism=3)])
     assert "source 2 -> 4 (asked for 4 executors, 2 are there)." in told.sentence()
     assert told.sentence().endswith("source has 3.")
+
+
+def test_queries_that_share_executors_are_told_as_one_change():
+    asked = {"changed": {"a": [1, 4], "b": [1, 4]}, "downtime_s": 0.0, "detail": None, "error": None}
+    head = {"kind": "run", "engine": "attach"}
+    (told,) = explain([head, cycle(15, 9.0, 100.0, applied=asked), cycle(30, 8.0, 100.0)])
+    assert told.change == "executors 1 -> 4"

@@ -50,7 +50,7 @@ def test_a_stateful_job_scales_with_a_step_load_and_loses_nothing(cluster: Path,
     assert counts[-1] == 1
     assert max(counts) >= 4
     told = [one.change for one in explain(read_journal(tmp_path / "journal.jsonl"))]
-    assert any(change.startswith("counts 1 -> ") for change in told), told
+    assert any(change.startswith("executors 1 -> ") for change in told), told
     assert any(" -> 1 (decommissioning executors: " in change for change in told), told
 
 

@@ -31,6 +31,8 @@ def clock(time_s: float) -> str:
 
 def explain(entries: Iterable[Entry]) -> Iterator[Explanation]:
     """Every cycle that acted or failed to, in order; of a dry run every wish that a cycle before it did not have."""
+    entries = list(entries)
+    shared = any(entry["kind"] == "run" and entry.get("engine") == "attach" for entry in entries)
     cycles = [entry for entry in entries if entry["kind"] == "cycle"]
     acted = [number for number, entry in enumerate(cycles) if entry["applied"] or _is_new_wish(cycles, number)]
     for position, number in enumerate(acted):
@@ -38,7 +40,7 @@ def explain(entries: Iterable[Entry]) -> Iterator[Explanation]:
         until = acted[position + 1] if position + 1 < len(acted) else len(cycles) - 1
         yield Explanation(
             time_s=entry["time_s"],
-            change=_change(entry["applied"]) if entry["applied"] else _would(entry),
+            change=_change(entry["applied"], shared) if entry["applied"] else _would(entry, shared),
             reason=entry["decision"]["reason"],
             notes=tuple(entry["plan"]["notes"]),
             outcome=_outcome(entry["observation"], cycles[until]["observation"], entry["applied"])
@@ -74,14 +76,20 @@ def _wished(entry: Entry) -> dict[str, tuple[int, int]]:
     return {name: (now[name]["parallelism"], count) for name, count in plan if now[name]["parallelism"] != count}
 
 
-def _would(entry: Entry) -> str:
-    return "would scale " + ", ".join(f"{name} {before} -> {after}" for name, (before, after) in _wished(entry).items())
+def _would(entry: Entry, shared: bool) -> str:
+    return f"would scale {_numbers(_wished(entry), shared)}"
 
 
-def _change(applied: Mapping[str, Any]) -> str:
+def _numbers(changed: Mapping[str, Sequence[int]], shared: bool) -> str:
+    """Operators with their numbers; the queries of an application share its executors, so all have the same."""
+    told = {"executors": next(iter(changed.values()))} if shared and changed else changed
+    return ", ".join(f"{name} {before} -> {after}" for name, (before, after) in told.items())
+
+
+def _change(applied: Mapping[str, Any], shared: bool) -> str:
     if applied["error"]:
         return f"failed, nothing changed ({applied['error']})"
-    changes = ", ".join(f"{name} {before} -> {after}" for name, (before, after) in applied["changed"].items())
+    changes = _numbers(applied["changed"], shared)
     if changes and applied["detail"]:
         return f"{changes} ({applied['detail']})"
     return changes or applied["detail"] or "placed anew"
