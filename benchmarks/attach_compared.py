@@ -139,15 +139,12 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         out, home = arguments.out or Path(folder) / "out", Path(folder) / "cluster"
-        standalone.up(home, workers=2, slots=MOST)
-        try:
+        with stepload.cluster(home):
             for mode in arguments.only or MODES:
                 again = [sys.executable, "-m", "benchmarks.attach_compared", "--inside", mode, str(home)]
                 again += ["--out", str(out / mode.replace(" ", "-")), *(["--short"] if arguments.short else [])]
                 subprocess.run(again, check=True, stderr=subprocess.DEVNULL)
                 print(json.dumps(json.loads((out / mode.replace(" ", "-") / "result.json").read_text())), flush=True)
-        finally:
-            standalone.down(home)
         kept = [out / mode.replace(" ", "-") / "result.json" for mode in MODES]
         print(table([json.loads(path.read_text()) for path in kept if path.exists()]))
 

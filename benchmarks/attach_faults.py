@@ -16,9 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.spark import stepload
 from tests.spark.lifechecks import CHECKS
-
-from sluice.engines.spark import standalone
 
 RUNS: dict[str, list[str]] = {
     "no fault": [],
@@ -40,12 +39,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             home, root = Path(folder) / "cluster", Path(folder) / "job"
             root.mkdir()
-            standalone.up(home, workers=2, slots=4)
-            try:
+            with stepload.cluster(home):
                 command = [sys.executable, "-m", "tests.spark.stepjob", str(root), str(home), *RUNS[name]]
                 subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-            finally:
-                standalone.down(home)
             result = json.loads((root / "result.json").read_text())
         bad += bool(result["lost"] or result["repeated"] or result["query_failed"])
         print(f"{name}: {result['records']} records, {result['lost']} lost, {result['repeated']} repeated", flush=True)

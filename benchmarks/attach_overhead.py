@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING
 from tests.spark import stepload
 
 import sluice
-from sluice.engines.spark import standalone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,8 +79,7 @@ def main() -> None:
     cpu: dict[bool, list[float]] = {True: [], False: []}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder) / "cluster"
-        cluster = standalone.up(home, workers=1, slots=EXECUTORS)
-        try:
+        with stepload.cluster(home, workers=1, slots=EXECUTORS) as cluster:
             spark = stepload.session(cluster.master_url, **{**stepload.DRAINING, "spark.cores.max": str(EXECUTORS)})
             query = start_query(spark, Path(folder))
             rate_of(query, 3 * batches)
@@ -96,8 +94,6 @@ def main() -> None:
                     print(f"turn {turn} {'with' if with_attach else 'without':7} {rate:12,.0f} records/s", flush=True)
             query.stop()
             spark.stop()
-        finally:
-            standalone.down(home)
     report(rates, cpu)
 
 

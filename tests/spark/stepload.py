@@ -13,10 +13,11 @@ import itertools
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from sluice.engines.spark.standalone import alive_workers, read_state
+from sluice.engines.spark.standalone import ClusterState, alive_workers, down, read_state, up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,6 +76,16 @@ class LineFeed:
         name = f"{self.written:010d}.txt"
         self.appeared[name] = time.time()
         hidden.rename(self._folder / name)
+
+
+@contextlib.contextmanager
+def cluster(home: Path, *, workers: int = 2, slots: int = 4) -> Iterator[ClusterState]:
+    """A cluster for as long as this program needs it, also if it is told to end."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        yield up(home, workers=workers, slots=slots)
+    finally:
+        down(home)
 
 
 def session(master: str, **settings: str) -> SparkSession:
