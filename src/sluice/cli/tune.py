@@ -63,10 +63,13 @@ def tune(
 def _table(found: list[Variant], late_weight: float) -> Table:
     title = f"score = cost + {late_weight:g} x share above the objective; lower is better"
     table = narrow_table("", "settings", "score", "cost", "late", "slots", "latency s", "to default", title=title)
+    table.columns[1].overflow = "fold"
+    for figures in table.columns[2:]:
+        figures.no_wrap = True
     for variant in found:
         table.add_row(
             "*" if variant.unbeaten else "",
-            variant.policy,
+            variant.policy.partition(":")[2].replace(",", " ") or "as it is",
             narrow(variant.score),
             narrow(variant.cost_ratio),
             narrow(variant.slo_violation_ratio),
