@@ -9,13 +9,13 @@ from sluice.model.base import Count, Frozen, NonNegative
 
 
 class RecordCount(Frozen):
-    """Records counted end to end when a run is over."""
+    """Records counted end to end when a run is over; null: this engine cannot know."""
 
     arrived: Count
     processed: Count
     waiting: Count
-    lost: Count
-    duplicated: Count
+    lost: Count | None
+    duplicated: Count | None
     downtime_s: NonNegative = 0.0
 
 

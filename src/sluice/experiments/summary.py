@@ -26,8 +26,8 @@ class Summary(Frozen):
     slo_violation_ratio: Share
     slot_seconds: NonNegative
     downtime_s: NonNegative
-    lost_records: Count
-    duplicated_records: Count
+    lost_records: Count | None
+    duplicated_records: Count | None
 
 
 def summarise(entries: Iterable[Entry], slo_s: float) -> Summary:

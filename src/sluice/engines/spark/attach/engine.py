@@ -183,7 +183,10 @@ class AttachedEngine:
                 self._listener.close()
             self._listener = None
         arrived = self._processed + self._waiting
-        return RecordCount(arrived=arrived, processed=self._processed, waiting=self._waiting, lost=0, duplicated=0)
+        # the job's own source and sink are out of sight: what is lost or repeated there only its owner can count
+        return RecordCount(
+            arrived=arrived, processed=self._processed, waiting=self._waiting, lost=None, duplicated=None
+        )
 
     def _window(self, query: StreamingQuery) -> QueryWindow:
         name, run_id = _name(query), str(query.runId)
