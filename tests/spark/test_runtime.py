@@ -172,7 +172,7 @@ def test_a_full_topic_holds_its_writer_back_and_the_observation_says_who(spark, 
     pipeline = Pipeline("bounded")
     pipeline.source("numbers", NUMBERS)
     pipeline.operator("fast", lambda numbers: numbers, "numbers")
-    pipeline.sink("out", pipeline.operator("slow", lambda fast: fast, "fast", slot_rate=200))
+    pipeline.sink("out", pipeline.operator("slow", lambda fast: fast, "fast", slot_rate=20))
     settings = QuerySettings(trigger_s=0.2, topic_bound_records=500)
     engine = SparkEngine(pipeline, tmp_path, slots=4, spark=spark, settings=settings)
     engine.start(Plan(parallelism={"fast": 1, "slow": 1}))
