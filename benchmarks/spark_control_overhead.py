@@ -18,7 +18,8 @@ from pathlib import Path
 from benchmarks.measuring import SteadyFeed, cpu_s
 from benchmarks.spark_soak import events, pipeline
 
-from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
+from sluice.engines.spark.clock import SAMPLE_S
+from sluice.engines.spark.engine import SparkEngine
 from sluice.model import Plan
 from sluice.policies import policies
 

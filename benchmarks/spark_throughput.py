@@ -25,7 +25,8 @@ from benchmarks.measuring import cpu_s
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice import Pipeline
-from sluice.engines.spark.engine import SAMPLE_S, SparkEngine
+from sluice.engines.spark.clock import SAMPLE_S
+from sluice.engines.spark.engine import SparkEngine
 from sluice.engines.spark.session import start_session
 from sluice.engines.spark.topic import Topic
 from sluice.engines.spark.topic.sink import arrow_schema

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from sluice.cli.app import app
+from sluice.cli.listings import AsJson
 from sluice.engines.spark import standalone
 
 cluster = typer.Typer(
@@ -19,7 +20,6 @@ cluster = typer.Typer(
 app.add_typer(cluster, name="cluster")
 
 Home = Annotated[Path | None, typer.Option(help="Where logs and state are kept; default: ~/.sluice/cluster.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @cluster.command("up")

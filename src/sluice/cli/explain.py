@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from sluice.cli.app import app
+from sluice.cli.listings import AsJson
 from sluice.control.journal import read_journal
 from sluice.report.explain import explain, held_back
 
@@ -18,7 +19,7 @@ from sluice.report.explain import explain, held_back
 @app.command("explain")
 def explain_command(
     journal: Annotated[Path, typer.Argument(help="journal.jsonl of a run, or the folder it is in.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say in words why every scaling action happened, and what it did.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import RecordCount
+from sluice.engines.spark.clock import WallClock
 from sluice.engines.spark.compile import compile_pipeline
 from sluice.engines.spark.feed import Feed
 from sluice.engines.spark.ledger import Ledger
@@ -23,26 +24,7 @@ from sluice.model import Applied, Graph, Observation, Plan
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SAMPLE_S = 1.0
 LAST_PROGRESS_S = 5.0
-
-
-class WallClock:
-    """Real time since the engine started. Sleeping samples latencies, drains Spark's metrics and notices failures."""
-
-    def __init__(self, engine: SparkEngine) -> None:
-        self._engine = engine
-        self.started_s = time.monotonic()
-        self.interrupted = threading.Event()
-        """Set from a signal handler or another thread: sleeping ends at once."""
-
-    def now_s(self) -> float:
-        return time.monotonic() - self.started_s
-
-    def sleep_s(self, duration_s: float) -> None:
-        until_s = self.now_s() + duration_s
-        while (left_s := until_s - self.now_s()) > 0 and not self.interrupted.wait(min(SAMPLE_S, left_s)):
-            self._engine.tick()
 
 
 class SparkEngine:
@@ -86,7 +68,7 @@ class SparkEngine:
             raise
         self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
         self._graph = compiled.graph
-        self.clock = WallClock(self)
+        self.clock = WallClock(self.tick)
         self._lock = threading.Lock()
         self._ledgers: dict[str, Ledger] = {}
         self._latency_samples_s: list[float] = []

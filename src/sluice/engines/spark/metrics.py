@@ -59,16 +59,21 @@ class Stage:
     output_bytes: int
 
 
-def read_progress(progress: Mapping[str, Any]) -> Batch:
-    """A progress event; Spark's `timestamp` is when the batch's trigger fired."""
+def batch_span_s(progress: Mapping[str, Any]) -> tuple[float, float]:
+    """Unix time of a batch's begin and end; Spark's `timestamp` is when its trigger fired."""
     started_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
-    duration_s = progress["durationMs"].get("triggerExecution", 0) / 1000
+    return started_s, started_s + progress["durationMs"].get("triggerExecution", 0) / 1000
+
+
+def read_progress(progress: Mapping[str, Any]) -> Batch:
+    """A progress event of a query that reads topics."""
+    started_s, ended_s = batch_span_s(progress)
     states = progress.get("stateOperators", [])
     return Batch(
         run_id=progress["runId"],
         batch_id=int(progress["batchId"]),
         started_s=started_s,
-        ended_s=started_s + duration_s,
+        ended_s=ended_s,
         records=records_per_topic(progress),
         scans=max(1, sum(_scans(source) for source in progress.get("sources", []))),
         head_start_s=max((source["endOffset"].get("head_start_s", 0.0) for source in progress["sources"]), default=0.0),

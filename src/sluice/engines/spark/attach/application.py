@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from sluice.engines.spark.metrics import Batch, Stage
+from sluice.engines.spark.metrics import Batch, Stage, batch_span_s
 from sluice.model import Graph, Observation, Operator, OperatorMetrics
 
 NO_QUERY = "application"
@@ -83,13 +82,13 @@ def executors_needed(wishes: Mapping[str, int], work: Mapping[str, float]) -> in
 
 def read_batch(progress: Mapping[str, Any]) -> QueryBatch:
     """A progress event of any query, whatever its sources' offsets look like."""
-    started_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    started_s, ended_s = batch_span_s(progress)
     states = progress.get("stateOperators", [])
     return QueryBatch(
         run_id=progress["runId"],
         batch_id=int(progress["batchId"]),
         started_s=started_s,
-        ended_s=started_s + progress["durationMs"].get("triggerExecution", 0) / 1000,
+        ended_s=ended_s,
         records={"all": int(progress["numInputRows"])},
         state_bytes=float(sum(state.get("memoryUsedBytes", 0) for state in states)) if states else None,
         state_io_bytes=0.0,

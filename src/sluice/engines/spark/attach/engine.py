@@ -10,7 +10,6 @@ import logging
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import RecordCount
@@ -25,6 +24,7 @@ from sluice.engines.spark.attach.application import (
 )
 from sluice.engines.spark.attach.executors import Executors, one_line, total_cores
 from sluice.engines.spark.attach.told import line
+from sluice.engines.spark.clock import WallClock
 from sluice.engines.spark.metrics import Stage, instance_seconds, read_stages
 from sluice.engines.spark.probe import ProgressListener, StageProbe
 from sluice.model import Applied, Graph, Observation, OperatorMetrics, Plan
@@ -34,29 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger("sluice")
-SAMPLE_S = 1.0
-"""How often the number of cores is looked at while waiting: it changes between two decisions."""
 SAMPLES_KEPT = 3600
 FORGET_S = 3600.0
 """Batches nobody asked for in this time are those of a query that has ended."""
-
-
-class InterruptibleClock:
-    """Real time since the start; sleeping ends early when the watching does."""
-
-    def __init__(self, ended: threading.Event, while_waiting: Callable[[], None]) -> None:
-        self._ended = ended
-        self._while_waiting = while_waiting
-        self._origin_s = time.monotonic()
-
-    def now_s(self) -> float:
-        return time.monotonic() - self._origin_s
-
-    def sleep_s(self, duration_s: float) -> None:
-        until_s = self.now_s() + duration_s
-        while (left_s := until_s - self.now_s()) > 0 and not self._ended.is_set():
-            self._ended.wait(min(SAMPLE_S, left_s))
-            self._while_waiting()
 
 
 class WatchedQuery:
@@ -130,7 +110,7 @@ class AttachedEngine:
         self._seen_executors = 1
         self._ended = ended
         self._graph = application_graph((), min_executors, {})
-        self.clock = InterruptibleClock(ended, self._look)
+        self.clock = WallClock(self._look, ended)
         self._listener: ProgressListener | None = None
         self._probe = StageProbe(spark)
 
