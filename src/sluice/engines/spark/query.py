@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 POLL_S = 0.02
 BOUNDARY_TRIES = 5
 
-_starting = threading.Lock()
-"""A query copies the session's settings when it starts, so only one may start at a time; and each starts a Python
-process that Spark waits ten seconds for, so all at once would make each other late."""
+_copying_settings = threading.Lock()
+"""A query copies the session's settings when it starts."""
+_initialising = threading.Semaphore(os.cpu_count() or 1)
+"""Each starts a Python process that Spark waits ten seconds for: all at once would make each other late."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +106,10 @@ class OperatorQuery:
         """Start or go on from the checkpoint."""
         self._paused = paused
         self._steer()
+        with _initialising:
+            self._start()
+
+    def _start(self) -> None:
         frames = [
             stream_from(
                 self._spark,
@@ -121,14 +127,14 @@ class OperatorQuery:
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
         )
-        with _starting:
+        with _copying_settings:
             self._spark.conf.set("spark.sql.shuffle.partitions", str(self.state.state_partitions))
             self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
             self._streaming = writer.start()
-            self.starts += 1
-            self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
-            while self.is_initialising:
-                time.sleep(POLL_S)
+        self.starts += 1
+        self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
+        while self.is_initialising:
+            time.sleep(POLL_S)
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -78,8 +78,7 @@ class Runtime:
 
     def start(self) -> None:
         """Start every operator that was prepared."""
-        for query in self.queries.values():
-            query.start()
+        self._at_once(OperatorQuery.start)
         self.raise_failure()
 
     def trim_output(self) -> None:
@@ -126,8 +125,11 @@ class Runtime:
 
     def stop(self) -> None:
         """Every query comes to its batch boundary, all at the same time."""
-        with ThreadPoolExecutor(max(1, len(self.queries)), thread_name_prefix="stop") as pool:
-            for done in [pool.submit(query.stop_at_boundary) for query in self.queries.values()]:
+        self._at_once(OperatorQuery.stop_at_boundary)
+
+    def _at_once(self, act: Callable[[OperatorQuery], None]) -> None:
+        with ThreadPoolExecutor(max(1, len(self.queries)), thread_name_prefix="queries") as pool:
+            for done in [pool.submit(act, query) for query in self.queries.values()]:
                 done.result()
 
     def raise_failure(self) -> None:

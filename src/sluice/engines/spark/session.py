@@ -9,12 +9,25 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.engines.spark.forkserver import ensure_started
+from sluice.engines.spark.localfiles import use_quick_local_files
+from sluice.engines.spark.worker_python import command
 from sluice.errors import BadInputError, SluiceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+JAVA_OPTIONS = (
+    f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+    # the rewrite of an error's text inside Spark recurses per character of a Python traceback
+    "-Xss16m",
+    # the optimising compiler ten times later than by default: starting would otherwise wait for it, on few cores
+    "-XX:Tier4InvocationThreshold=50000",
+    "-XX:Tier4MinInvocationThreshold=6000",
+    "-XX:Tier4CompileThreshold=150000",
+    "-XX:Tier4BackEdgeThreshold=400000",
+)
 SETTINGS = {
     # queries take turns: without it one operator's backlog starves the others
     "spark.scheduler.mode": "FAIR",
@@ -22,6 +35,10 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # on local files both are a rename; the default one also starts a process to look for a link, several times per file
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     # a restart or rewrite replays every change since the last snapshot: a minute's worth took longer than the rest
     "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
     # the number of partitions is ours to choose
@@ -36,8 +53,7 @@ SETTINGS = {
     "spark.ui.retainedStages": "4000",
     "spark.ui.retainedTasks": "2000",
     "spark.sql.ui.retainedExecutions": "10",
-    # the rewrite of an error's text inside Spark recurses per character of a Python traceback
-    "spark.driver.extraJavaOptions": f"-Xss16m -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+    "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
     "spark.driver.memory": "1g",
     # timestamps as Arrow has them: a topic's reader need not convert
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -74,12 +90,15 @@ def start_session(
     # Spark logs every refused plan as JSON; the caller gets the exception and says it in one line
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # workers must be the same Python as the driver, which need not be the first on the PATH
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable if master else command()
+    if master is None:
+        ensure_started()
     builder = SparkSession.builder.appName(name).master(master or f"local[{threads}]")
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error
+    use_quick_local_files(spark)
+    return spark

@@ -1,0 +1,80 @@
+"""`sluice.attach` on a real standalone cluster: a step load with an executor killed at its height, and the examples."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice.cli import main
+from sluice.engines.spark import standalone
+from sluice.engines.spark.session import java_home_problem
+from sluice.engines.spark.topic import Topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+REPOSITORY = Path(__file__).parents[2]
+EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
+MOST_LINES = 60
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    problem = java_home_problem()
+    if problem:
+        pytest.skip(problem)
+    home = tmp_path_factory.mktemp("cluster") / "home"
+    standalone.up(home, workers=2, slots=4)
+    yield home
+    standalone.down(home)
+
+
+def run_program(*words: object) -> str:
+    done = subprocess.run(
+        [sys.executable, *map(str, words)],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    return done.stdout
+
+
+def test_executors_follow_the_load_and_a_killed_one_is_replaced(
+    cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_program("-m", "tests.spark.stepjob", tmp_path, cluster, "executor", "dry-run", "detach", "failure", "watcher")
+    result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
+    assert (result["lost"], result["repeated"]) == (0, 0), result
+    assert (result["query_failed"], result["attach_failed"]) == (False, None), result
+    counts = [count for _, count in result["executors"]]
+    assert (counts[0], max(counts), counts[-1]) == (1, 4, 1), result["executors"]
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", str(tmp_path / "journal.jsonl")])
+    assert ended.value.code == 0
+    told = capsys.readouterr().out
+    assert "counts" in told
+    assert "executors" in told
+
+
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_is_short_and_runs(program: Path, cluster: Path, tmp_path: Path) -> None:
+    text = program.read_text()
+    assert len(text.splitlines()) < MOST_LINES
+    state = standalone.read_state(cluster)
+    assert state is not None
+    folder = [tmp_path] if "FOLDER" in text else []
+    said = run_program(program, state.master_url, *folder, 8)
+    if program.stem == "topic":
+        ends = [Topic.open(tmp_path / name).end_offset() for name in ("orders", "euros")]
+        assert ends[0] > 0
+        assert ends[0] == ends[1], said
