@@ -24,6 +24,8 @@ from sluice.policies import policies
 from sluice.workloads import workloads
 
 REACHED = 0.85
+INTERVAL_S = 20.0
+"""Batches take two seconds: ten to a window."""
 JOBS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("wordcount", {"peak_rate": "45000"}),
     ("q5", {"peak_rate": "65000", "slide_s": "5", "window_s": "10"}),
@@ -51,7 +53,7 @@ def cycles_of(pipeline: PipelineDefinition, name: str, settings: Mapping[str, st
         workload=workloads.create("constant"),
         guards=Guards(max_slots=24),
         duration_s=duration_s,
-        interval_s=10.0,
+        interval_s=INTERVAL_S,
         seed=1,
     )
     journal = MemoryJournal()
@@ -63,13 +65,13 @@ def cycles_of(pipeline: PipelineDefinition, name: str, settings: Mapping[str, st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="WordCount only, and three minutes")
-    parser.add_argument("--duration", type=float, default=300.0, help="seconds per run")
+    parser.add_argument("--short", action="store_true", help="WordCount only, and four minutes")
+    parser.add_argument("--duration", type=float, default=400.0, help="seconds per run")
     parser.add_argument(
         "--policy", action="append", choices=sorted({name for name, _ in POLICIES}), help="only this one"
     )
     arguments = parser.parse_args()
-    duration_s = 180.0 if arguments.short else arguments.duration
+    duration_s = 240.0 if arguments.short else arguments.duration
     chosen = [found for found in POLICIES if not arguments.policy or found[0] in arguments.policy]
     for job, job_settings in JOBS[:1] if arguments.short else JOBS:
         pipeline = pipelines.create(job, job_settings)

@@ -22,8 +22,6 @@ from sluice.engines.spark.session import start_session
 from sluice.errors import SluiceError
 
 EVENTS, SHORT_EVENTS = 200_000, 6_000
-IMAGE_SHARE = 0.05
-"""Images are some hundred times heavier than bids."""
 
 
 def main() -> int:
@@ -38,8 +36,6 @@ def main() -> int:
         if arguments.queries and answer.query not in arguments.queries:
             continue
         events = SHORT_EVENTS if arguments.short else EVENTS
-        if answer.query == "inference":
-            events = round(events * IMAGE_SHARE)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
                 found = check_query(
