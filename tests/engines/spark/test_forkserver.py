@@ -81,10 +81,9 @@ def test_without_a_server_it_runs_by_itself(tmp_path: Path) -> None:
     assert done.stdout.endswith("False\nfed\n")
 
 
-def test_started_by_hand_it_says_what_it_is_for(tmp_path: Path) -> None:
-    done = run(tmp_path, "--version")
-    assert done.returncode == 1
-    assert "started by Spark, not by hand" in done.stderr
+def test_for_anything_but_a_module_it_is_plain_python(tmp_path: Path) -> None:
+    done = run(tmp_path, "-c", "import sys; print(sys.argv, sys.version_info.major)", "one")
+    assert (done.returncode, done.stdout) == (0, "['-c', 'one'] 3\n")
 
 
 def test_the_server_ends_with_its_program(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 Besides the workers of tasks, which `worker_daemon` is for, Spark starts a Python process for every streaming source and
 daemons for planning, and names their modules itself; each would compile pyspark from a zip of sources. Here they are
-forked from a process that has it imported, or, if that one does not answer, import the installed pyspark.
+forked from a process that has it imported, or, if that one does not answer, import the installed pyspark. For anything
+but a module it is plain Python.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def command() -> str:
 
 def main() -> None:
     if len(sys.argv) < 3 or sys.argv[1] != "-m":
-        raise SystemExit(f"usage: {COMMAND} -m MODULE [ARGUMENT ...]; started by Spark, not by hand")
+        os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
     module, arguments = REPLACED.get(sys.argv[2], sys.argv[2]), sys.argv[3:]
     sys.path[0] = os.getcwd()
     prefer_installed_pyspark()
