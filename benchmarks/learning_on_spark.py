@@ -24,8 +24,8 @@ from sluice.policies import policies
 from sluice.workloads import workloads
 
 REACHED = 0.85
-INTERVAL_S = 20.0
-"""Batches take two seconds: ten to a window."""
+INTERVAL_S = 15.0
+"""Batches take two seconds: seven to a window."""
 JOBS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("wordcount", {"peak_rate": "45000"}),
     ("q5", {"peak_rate": "65000", "slide_s": "5", "window_s": "10"}),
@@ -66,7 +66,7 @@ def cycles_of(pipeline: PipelineDefinition, name: str, settings: Mapping[str, st
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="WordCount only, and four minutes")
-    parser.add_argument("--duration", type=float, default=400.0, help="seconds per run")
+    parser.add_argument("--duration", type=float, default=300.0, help="seconds per run")
     parser.add_argument(
         "--policy", action="append", choices=sorted({name for name, _ in POLICIES}), help="only this one"
     )

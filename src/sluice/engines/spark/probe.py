@@ -62,8 +62,11 @@ class StageProbe:
     """Jobs and stages of a query from the status store, each handed out once, when it is complete."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context: Any = spark.sparkContext._jsc.sc()
-        self._store: Any = self._context.statusStore()
+        context: Any = spark.sparkContext._jsc.sc()
+        jvm: Any = spark._jvm
+        self._arrays: Any = jvm.java.util.Arrays
+        self._tracker: Any = context.statusTracker()
+        self._store: Any = context.statusStore()
         self._mapper = json_mapper(spark)
         self._newest_job: dict[str, int] = {}
 
@@ -71,9 +74,9 @@ class StageProbe:
         """Finished jobs of this run since the last call, oldest first, each with its stages."""
         newest = self._newest_job.get(run_id, -1)
         found = []
-        for job_id in sorted(self._context.statusTracker().getJobIdsForGroup(run_id)):
-            if job_id <= newest:
-                continue
+        # as text in one call: an array of the JVM costs two calls per element, and this one has all jobs of the run
+        known = json.loads(self._arrays.toString(self._tracker.getJobIdsForGroup(run_id)))
+        for job_id in sorted(job_id for job_id in known if job_id > newest):
             job = self._json(self._store.job, job_id)
             if job is None or job["status"] == "RUNNING":
                 break

@@ -22,11 +22,6 @@ JAVA_OPTIONS = (
     f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
     # the rewrite of an error's text inside Spark recurses per character of a Python traceback
     "-Xss16m",
-    # the optimising compiler ten times later than by default: starting would otherwise wait for it, on few cores
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
 )
 SETTINGS = {
     # queries take turns: without it one operator's backlog starves the others
