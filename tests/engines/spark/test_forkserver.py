@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ def test_a_forked_process_is_the_child_of_the_server_in_all_but_its_imports(
     server: int, tmp_path: Path, code: int
 ) -> None:
     wait_for_socket()
+    os.kill(server, signal.SIGINT)
     done = run(tmp_path, "-m", "told", str(code), "two words")
     assert (done.returncode, done.stderr) == (code, "trouble\n")
     assert done.stdout == f"['{code}', 'two words'] blue {tmp_path} {server} True\nfed\n"

@@ -26,6 +26,8 @@ ADDRESS = "SLUICE_FORKSERVER"
 """Environment variable with the path of the server's socket."""
 STANDARD_FILES = (0, 1, 2)
 LONGEST_REQUEST_BYTES = 1 << 20
+LONGEST_ADDRESS = 100
+"""Of a socket's path; the operating system has room for little more."""
 
 _started: subprocess.Popen[bytes] | None = None
 
@@ -36,7 +38,11 @@ def ensure_started() -> None:
     if sys.platform != "linux" or (_started is not None and _started.poll() is None):
         return
     folder = tempfile.mkdtemp(prefix="sluice-python-")
-    os.environ[ADDRESS] = str(Path(folder) / "socket")
+    address = str(Path(folder) / "socket")
+    if len(address) > LONGEST_ADDRESS:
+        os.rmdir(folder)
+        return
+    os.environ[ADDRESS] = address
     # as Spark has it for its own: hashes of strings must agree between processes
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     _started = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, env=environment)
@@ -119,6 +125,8 @@ def _be_child(asking: socket.socket) -> None:
 def main() -> None:
     from sluice.engines.spark.worker_daemon import preload, thread_count
 
+    # Ctrl-C is for the program, which ends its queries first; Spark's own processes ignore it as well
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     preload()
     if thread_count() == 1:
         serve(os.environ[ADDRESS])
