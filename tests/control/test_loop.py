@@ -230,3 +230,10 @@ def test_a_request_to_stop_ends_the_run_after_the_cycle():
     answers = iter([False, True])
     _, cycles = run(Scripted(1), cycles=9, should_stop=lambda: next(answers))
     assert len(cycles) == 1
+
+
+def test_what_the_end_of_a_run_leaves_over_is_noted_but_not_decided_on():
+    engine, cycles = run(Scripted(2, 3), cycles=1.3)
+    assert engine.applied == [{"a": 2}]
+    assert [cycle["time_s"] for cycle in cycles] == [10, 13]
+    assert "too short a window" in cycles[1]["decision"]["reason"]

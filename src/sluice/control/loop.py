@@ -14,6 +14,10 @@ from sluice.control.memory import MemoryStore
 from sluice.model import Applied, Decision, Graph, Observation, Placement, Plan
 from sluice.policies import EMPTY_MEMORY, Memory
 
+SHORTEST_WINDOW = 0.5
+"""Of the interval: what a run's end leaves over is noted, but no ground for a decision."""
+TOO_SHORT = "the run ends: too short a window to decide on, the policy is not asked"
+
 
 class Planner(Protocol):
     """Puts instances on workers: the placement and one sentence about it."""
@@ -53,8 +57,9 @@ class Loop:
             self.engine.start(self._plan)
             number = 0
             while clock.now_s() < duration_s and not should_stop():
-                clock.sleep_s(min(interval_s, duration_s - clock.now_s()))
-                entry = self.cycle(number)
+                window_s = min(interval_s, duration_s - clock.now_s())
+                clock.sleep_s(window_s)
+                entry = self.cycle(number, asks=window_s >= SHORTEST_WINDOW * interval_s)
                 if on_cycle:
                     on_cycle(entry)
                 number += 1
@@ -63,9 +68,9 @@ class Loop:
             self.journal.append({"kind": "end", "time_s": clock.now_s(), "records": counted.to_data()})
             self.journal.close()
 
-    def cycle(self, number: int) -> Entry:
+    def cycle(self, number: int, *, asks: bool = True) -> Entry:
         observation = self.engine.observe()
-        answer = self._ask(observation)
+        answer = self._ask(observation) if asks else Answer(Decision.hold(TOO_SHORT), self._memory)
         guarded = self.guards.apply(
             answer.decision, observation.parallelism, self.engine.graph, observation.time_s, self._last_rescale_s
         )
