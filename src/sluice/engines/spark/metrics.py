@@ -57,6 +57,8 @@ class Stage:
     """Records read from topics: 0 for a stage that only reads what another one shuffled."""
     output_records: int
     output_bytes: int
+    repeated: bool = False
+    """Some of its tasks were lost and done again: the figures are not those of its records."""
 
 
 def batch_span_s(progress: Mapping[str, Any]) -> tuple[float, float]:
@@ -114,6 +116,7 @@ def read_stages(job: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> 
             input_records=int(stage["inputRecords"]),
             output_records=int(stage["outputRecords"]),
             output_bytes=int(stage["outputBytes"]),
+            repeated=stage["attemptId"] > 0 or stage["numFailedTasks"] > 0,
         )
         for stage in stages
         if stage["status"] == "COMPLETE"

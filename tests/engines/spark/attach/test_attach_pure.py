@@ -91,9 +91,16 @@ def window(batches=(), stages=(), *, length_s=10.0, cores=1, **facts):
     return QueryWindow(batches=batches, stages=stages, core_seconds=length_s * cores, **{**given, **facts})
 
 
-def stage(batch_id, *, tasks=4, run_s=10.0, cpu_s=8.0):
+def stage(batch_id, *, tasks=4, run_s=10.0, cpu_s=8.0, repeated=False):
     return Stage(
-        batch_id=batch_id, tasks=tasks, run_s=run_s, cpu_s=cpu_s, input_records=0, output_records=0, output_bytes=0
+        batch_id=batch_id,
+        tasks=tasks,
+        run_s=run_s,
+        cpu_s=cpu_s,
+        input_records=0,
+        output_records=0,
+        output_bytes=0,
+        repeated=repeated,
     )
 
 
@@ -125,6 +132,13 @@ def test_a_query_that_waits_between_its_batches_could_do_more_than_its_task_time
     # one after the other, there is nothing but the task time to go by
     never_waits = observe(window([batch(0, 0, 10, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
     assert never_waits.true_input_rate == pytest.approx(20.0)
+
+
+def test_a_batch_that_lost_an_executor_tells_how_late_it_was_but_not_what_executors_are_worth():
+    # of 40 core-seconds the last attempt of its stage, which did only what was lost, shows one
+    seen = observe(window([batch(0, 0, 10, 2000)], [stage(0, run_s=1.0, repeated=True)], cores=4), [executor("1")])
+    assert (seen.true_input_rate, seen.busy, seen.input_rate, seen.arrival_rate) == (None, None, None, None)
+    assert (seen.batch_s, seen.latency_s) == (10.0, pytest.approx(15.0))
 
 
 def test_without_a_lag_the_next_batch_tells_what_arrived_during_the_one_before():

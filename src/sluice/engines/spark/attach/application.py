@@ -64,6 +64,11 @@ class QueryWindow:
         return self.batches[-1] if self.batches else self.before
 
     @property
+    def was_disturbed(self) -> bool:
+        """Executors were lost in it: Spark counts again what was done again, and forgets the time of what was lost."""
+        return bool(self.batches) and any(stage.repeated for stage in self.stages)
+
+    @property
     def waits_for_trigger(self) -> bool:
         """No batch was due yet: that none came says nothing about the load."""
         return self.trigger_s is not None and self.now_s - self.began_s < 1.5 * self.trigger_s
@@ -146,7 +151,9 @@ def _query_metrics(window: QueryWindow, executors: Sequence[ExecutorInfo]) -> Op
     if window.is_cold:
         return OperatorMetrics(**known)
     slots = sum(executor.cores for executor in executors)
-    if window.batches and window.length_s > 0:
+    if window.was_disturbed:
+        known |= _delays(window, 0.0)
+    elif window.batches and window.length_s > 0:
         known |= _rates(window, slots)
     elif window.running:
         # a batch longer than the window has no figures yet, but its tasks show whether the executors are busy
@@ -161,16 +168,14 @@ def _rates(window: QueryWindow, slots: int) -> dict[str, Any]:
     records = sum(batch.total_records for batch in window.batches)
     run_s, cpu_s = sum(stage.run_s for stage in window.stages), sum(stage.cpu_s for stage in window.stages)
     input_rate = records / window.length_s
-    batch_s = sum(batch.duration_s for batch in window.batches) / len(window.batches)
     arrival_rate, lag_rate = _arrival(window, input_rate)
     rates: dict[str, Any] = {
         "input_rate": input_rate,
         "output_rate": input_rate,
         "backpressure": 0.0,
-        "batch_s": batch_s,
         "arrival_rate": arrival_rate,
         "lag_rate": lag_rate,
-        "latency_s": _latency_s(window, input_rate, batch_s),
+        **_delays(window, input_rate),
     }
     if window.core_seconds > 0:
         busy = min(1.0, run_s / window.core_seconds)
@@ -213,13 +218,14 @@ def _arrival(window: QueryWindow, input_rate: float) -> tuple[float, float | Non
     return max(0.0, (read + grown) / span_s), grown / span_s
 
 
-def _latency_s(window: QueryWindow, input_rate: float, batch_s: float) -> float:
+def _delays(window: QueryWindow, input_rate: float) -> dict[str, float]:
     """A record waits half the time between two batches on average, then for its own batch, and behind the lag."""
+    batch_s = sum(batch.duration_s for batch in window.batches) / len(window.batches)
     starts = [batch.started_s for batch in window.batches]
     gap_s = (starts[-1] - starts[0]) / (len(starts) - 1) if len(starts) > 1 else batch_s
     lag_records = window.batches[-1].lag_records or 0
     behind_s = lag_records / input_rate if input_rate > 0 else 0.0
-    return gap_s / 2 + batch_s + behind_s
+    return {"batch_s": batch_s, "latency_s": gap_s / 2 + batch_s + behind_s}
 
 
 def useful_executors(stages: Sequence[Stage], cores_each: int) -> int | None:
