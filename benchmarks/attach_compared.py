@@ -68,6 +68,7 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
         attachment = sluice.attach(
             spark,
             "ds2",
+            policy_settings={"least_drop": 1},
             max_executors=MOST,
             interval=3,
             cooldown=9,

@@ -203,6 +203,12 @@ def test_a_shrink_by_one_rides_along_with_another_change():
     assert wish(EXACT, grown) == {"source": 1, "map": 4}
 
 
+def test_a_least_drop_of_one_lets_go_of_a_single_instance():
+    spare = job(source=op(2, 100.0, 100.0, 0.5, arrival_rate=100.0))
+    assert wish(EXACT, spare) == {}
+    assert wish(Ds2(over_provisioning=1.0, least_drop=1), spare) == {"source": 1}
+
+
 def test_lag_is_ignored_unless_asked_for():
     lagging = job(source=op(2, 1000, 1000, 1.0, arrival_rate=1000, lag=60_000))
     assert wish(EXACT, lagging) == {}
@@ -248,6 +254,7 @@ def test_the_reason_has_the_numbers_that_drove_it():
         ({"activation": -2}, "and -2"),
         ({"catch_up_s": -1.0}, "got -1.0"),
         ({"max_busy": 1.5}, "got 1.5"),
+        ({"least_drop": 0}, "got 0"),
     ],
 )
 def test_parameters_out_of_range_are_quoted(settings, quoted):

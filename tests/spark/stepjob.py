@@ -36,6 +36,7 @@ def main(root: Path, home: Path, wanted: list[str]) -> None:
     attachment = sluice.attach(
         spark,
         "ds2",
+        policy_settings={"least_drop": 1},
         max_executors=4,
         interval=3,
         cooldown=9,

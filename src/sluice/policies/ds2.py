@@ -50,6 +50,7 @@ class Ds2:
     max_busy: float = parameter(
         1.0, "busy share an instance really reaches before it is backpressured; 1 as DS2 assumes (thesis 8.3)"
     )
+    least_drop: int = parameter(2, "instances too many before an operator shrinks; 2 is the authors' rule")
 
     def __post_init__(self) -> None:
         if not 0 < self.over_provisioning < float("inf"):
@@ -62,6 +63,8 @@ class Ds2:
             raise ValueError(f"catch_up_s must be 0 (off) or more seconds, got {self.catch_up_s}")
         if not 0 < self.max_busy <= 1:
             raise ValueError(f"max_busy must be in (0, 1], got {self.max_busy}")
+        if self.least_drop < 1:
+            raise ValueError(f"least_drop must be at least 1, got {self.least_drop}")
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         now = observation.parallelism
@@ -79,8 +82,9 @@ class Ds2:
             name: before if (n := needs[name].instances) is None else whole_instances(n * self.over_provisioning)
             for name, before in now.items()
         }
-        if not worth_acting(now, wish):
-            return Decision.hold(f"ds2: nothing grows or shrinks by 2: {self._explain(now, wish, needs)}"), kept
+        if not worth_acting(now, wish, self.least_drop):
+            told = f"nothing grows or shrinks by {self.least_drop}: {self._explain(now, wish, needs)}"
+            return Decision.hold(f"ds2: {told}"), kept
         wishes = [*(memory["wishes"] if windows > 1 else []), wish]
         if len(wishes) < self.activation:
             kept |= {"wishes": wishes}
@@ -140,9 +144,9 @@ def target_rates(observation: Observation, selectivity: EdgeValues, catch_up_s: 
     return targets
 
 
-def worth_acting(now: dict[str, int], wish: dict[str, int]) -> bool:
+def worth_acting(now: dict[str, int], wish: dict[str, int], least_drop: int = 2) -> bool:
     """DS2 acts only if some operator grows, or shrinks by 2 or more."""
-    return any(wish[name] > now[name] or wish[name] <= now[name] - 2 for name in wish)
+    return any(wish[name] > now[name] or wish[name] <= now[name] - least_drop for name in wish)
 
 
 def _product(target: float | None, selectivity: float | None) -> float | None:
