@@ -50,6 +50,8 @@ with (
     sluice.attach(spark, policy="ds2", min_executors=1, max_executors=4, objective="latency<10s"),
 ):
     query = counts.writeStream.outputMode("update").format("console").option("checkpointLocation", checkpoint).start()
+    while not any(batch.numInputRows for batch in query.recentProgress):
+        query.awaitTermination(1)  # executors are starting
     query.awaitTermination(seconds)
     query.stop()
 spark.stop()

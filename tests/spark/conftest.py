@@ -14,12 +14,18 @@ TASK_THREADS = 16
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    from sluice.engines.spark.session import java_home_problem, start_session
+def java() -> None:
+    """For tests that start Spark some other way than by the shared session."""
+    from sluice.engines.spark.session import java_home_problem
 
-    problem = java_home_problem()
-    if problem:
+    if problem := java_home_problem():
         pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[SparkSession]:
+    from sluice.engines.spark.session import start_session
+
     session = start_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"})
     yield session
     session.stop()

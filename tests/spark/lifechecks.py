@@ -52,7 +52,7 @@ class Job:
         return -1 if last is None else int(last.batchId)
 
     def executors(self) -> set[str]:
-        return set(stepload.executor_processes(self.spark.sparkContext.applicationId))
+        return {one.id() for one in stepload.active_executors(self.spark)}
 
     def attach(self, policy: Any, **settings: Any) -> Attachment:
         return sluice.attach(self.spark, policy, **{"interval": 1, "cooldown": 0, **settings})

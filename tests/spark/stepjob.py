@@ -50,8 +50,9 @@ def main(root: Path, home: Path, wanted: list[str]) -> None:
         with attachment:
             feed.start()
             times["first batch"] = stepload.wait_for(lambda: _done(query) >= 0, query, "first batch")
-            stepload.wait_for(lambda: _done(query) >= 4 and _is_on_time(query), query, "steady state")
-            assert watch.executors == 1, watch.changes(began_s)
+            stepload.wait_for(
+                lambda: _done(query) >= 4 and _is_on_time(query) and watch.executors == 1, query, "steady state"
+            )
             feed.records_per_s = HIGH
             times["load step to four executors working"] = _wait_for_four(watch, query)
             for fault in [name for name in wanted if name in stepload.FAULTS]:

@@ -172,6 +172,13 @@ def difference(root: Path, written: int) -> tuple[int, int]:
     return lost, repeated
 
 
+def active_executors(spark: SparkSession) -> list[Any]:
+    """Spark's own summaries of those that have joined and not left; a process that is still starting is none."""
+    found = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    summaries = [found.apply(position) for position in range(found.length())]
+    return [one for one in summaries if one.id() != "driver"]
+
+
 @dataclass
 class Watch:
     """Executors over time, sampled from outside of `attach`."""
@@ -182,7 +189,6 @@ class Watch:
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def __enter__(self) -> Watch:
-        self._store = self.spark.sparkContext._jsc.sc().statusStore()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
         return self
@@ -214,9 +220,7 @@ class Watch:
 
     def _run(self) -> None:
         while not self._ended.wait(0.25):
-            summaries = self._store.executorList(True)
-            here = [summaries.apply(position) for position in range(summaries.length())]
-            here = [one for one in here if one.id() != "driver"]
+            here = active_executors(self.spark)
             self.samples.append((time.time(), len(here), sum(one.completedTasks() > 0 for one in here)))
 
 
@@ -317,13 +321,7 @@ def kill_master(_spark: SparkSession, home: Path, query: StreamingQuery) -> floa
 
 
 def _notice_loss(spark: SparkSession, query: StreamingQuery, lost: set[str]) -> float:
-    store = spark.sparkContext._jsc.sc().statusStore()
-
-    def here() -> set[str]:
-        found = store.executorList(True)
-        return {found.apply(position).id() for position in range(found.length())}
-
-    return wait_for(lambda: not lost & here(), query, "a loss that shows")
+    return wait_for(lambda: not lost & {one.id() for one in active_executors(spark)}, query, "a loss that shows")
 
 
 def _children(process: int) -> list[int]:

@@ -13,7 +13,6 @@ import pytest
 
 from sluice.cli import main
 from sluice.engines.spark import standalone
-from sluice.engines.spark.session import java_home_problem
 from sluice.errors import BadInputError
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -49,9 +48,7 @@ def status(home: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return found
 
 
-def test_a_cluster_through_its_life(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if problem := java_home_problem():
-        pytest.skip(problem)
+def test_a_cluster_through_its_life(java: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / "cluster"
     try:
         state = standalone.up(home, workers=1, slots=1)

@@ -144,8 +144,8 @@ def target_rates(observation: Observation, selectivity: EdgeValues, catch_up_s: 
     return targets
 
 
-def worth_acting(now: dict[str, int], wish: dict[str, int], least_drop: int = 2) -> bool:
-    """DS2 acts only if some operator grows, or shrinks by 2 or more."""
+def worth_acting(now: dict[str, int], wish: dict[str, int], least_drop: int) -> bool:
+    """DS2 acts only if some operator grows, or shrinks by `least_drop` or more."""
     return any(wish[name] > now[name] or wish[name] <= now[name] - least_drop for name in wish)
 
 

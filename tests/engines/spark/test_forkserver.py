@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,13 +28,10 @@ sys.exit(int(sys.argv[1]))
 @pytest.fixture(scope="module")
 def server() -> Iterator[int]:
     pytest.importorskip("pyspark")
-    before = os.environ.get(forkserver.ADDRESS)
     forkserver.ensure_started()
     assert forkserver._started is not None
     yield forkserver._started.pid
     assert forkserver._started.poll() is None, "a child must not end it"
-    if before:
-        os.environ[forkserver.ADDRESS] = before
 
 
 def run(folder: Path, *arguments: str, address: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -56,6 +54,7 @@ def wait_for_socket() -> None:
     while not Path(os.environ[forkserver.ADDRESS]).exists():
         assert forkserver._started is not None
         assert forkserver._started.poll() is None
+        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("code", [0, 7])

@@ -16,7 +16,9 @@ public class LocalFiles extends LocalFileSystem {
 
   public static class Raw extends RawLocalFileSystem {
     public void setPermission(Path path, FsPermission permission) throws IOException {
-      String text = permission.getUserAction().SYMBOL + permission.getGroupAction().SYMBOL + permission.getOtherAction().SYMBOL;
+      String text = permission.getUserAction().SYMBOL
+          + permission.getGroupAction().SYMBOL
+          + permission.getOtherAction().SYMBOL;
       Files.setPosixFilePermissions(pathToFile(path).toPath(), PosixFilePermissions.fromString(text));
     }
   }

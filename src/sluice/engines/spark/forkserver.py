@@ -74,10 +74,18 @@ def run_in_child(module: str, arguments: list[str]) -> int | None:
     return code[0] if code else 1
 
 
+def run_as_program(module: str, arguments: list[str]) -> None:
+    """As `python -m` does, also if the module was imported before."""
+    sys.argv = [module, *arguments]
+    sys.modules.pop(module, None)
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
 def serve(address: str) -> None:
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listening.bind(address)
+    listening.bind(f"{address}.new")
     listening.listen(64)
+    os.rename(f"{address}.new", address)  # whoever sees it is answered
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody here waits for children
     while True:
         ready, _, _ = select.select([listening, sys.stdin], [], [])
@@ -105,9 +113,7 @@ def _be_child(asking: socket.socket) -> None:
         os.environ.update(environment)
         os.chdir(folder)
         sys.path[:] = path
-        sys.argv = [module, *arguments]
-        sys.modules.pop(module, None)
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        run_as_program(module, arguments)
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)

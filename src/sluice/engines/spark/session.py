@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
-JAVA_OPTIONS = (
-    f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
-    # the rewrite of an error's text inside Spark recurses per character of a Python traceback
-    "-Xss16m",
-)
 SETTINGS = {
     # queries take turns: without it one operator's backlog starves the others
     "spark.scheduler.mode": "FAIR",
@@ -48,7 +43,8 @@ SETTINGS = {
     "spark.ui.retainedStages": "4000",
     "spark.ui.retainedTasks": "2000",
     "spark.sql.ui.retainedExecutions": "10",
-    "spark.driver.extraJavaOptions": " ".join(JAVA_OPTIONS),
+    # the rewrite of an error's text inside Spark recurses per character of a Python traceback
+    "spark.driver.extraJavaOptions": f"-Xss16m -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
     "spark.driver.memory": "1g",
     # timestamps as Arrow has them: a topic's reader need not convert
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -85,9 +81,11 @@ def start_session(
     # Spark logs every refused plan as JSON; the caller gets the exception and says it in one line
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # workers must be the same Python as the driver, which need not be the first on the PATH
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable if master else command()
+    python = sys.executable
     if master is None:
+        python = command()
         ensure_started()
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
     builder = SparkSession.builder.appName(name).master(master or f"local[{threads}]")
     for key, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(key, value)

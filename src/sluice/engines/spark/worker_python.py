@@ -9,11 +9,10 @@ but a module it is plain Python.
 from __future__ import annotations
 
 import os
-import runpy
 import sys
 from pathlib import Path
 
-from sluice.engines.spark.forkserver import run_in_child
+from sluice.engines.spark.forkserver import run_as_program, run_in_child
 from sluice.engines.spark.worker_daemon import prefer_installed_pyspark
 
 COMMAND = "sluice-python"
@@ -35,6 +34,4 @@ def main() -> None:
     code = run_in_child(module, arguments)
     if code is not None:
         sys.exit(code)
-    sys.argv = [module, *arguments]
-    sys.modules.pop(module, None)
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    run_as_program(module, arguments)

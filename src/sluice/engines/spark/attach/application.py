@@ -60,6 +60,14 @@ class QueryWindow:
         return self.ended_s - self.began_s
 
     @property
+    def records(self) -> int:
+        return sum(batch.total_records for batch in self.batches)
+
+    @property
+    def input_rate(self) -> float:
+        return self.records / self.length_s if self.length_s > 0 else 0.0
+
+    @property
     def last(self) -> QueryBatch | None:
         return self.batches[-1] if self.batches else self.before
 
@@ -152,7 +160,7 @@ def _query_metrics(window: QueryWindow, executors: Sequence[ExecutorInfo]) -> Op
         return OperatorMetrics(**known)
     slots = sum(executor.cores for executor in executors)
     if window.was_disturbed:
-        known |= _delays(window, 0.0)
+        known |= _delays(window)
     elif window.batches and window.length_s > 0:
         known |= _rates(window, slots)
     elif window.running:
@@ -165,23 +173,21 @@ def _query_metrics(window: QueryWindow, executors: Sequence[ExecutorInfo]) -> Op
 
 
 def _rates(window: QueryWindow, slots: int) -> dict[str, Any]:
-    records = sum(batch.total_records for batch in window.batches)
     run_s, cpu_s = sum(stage.run_s for stage in window.stages), sum(stage.cpu_s for stage in window.stages)
-    input_rate = records / window.length_s
-    arrival_rate, lag_rate = _arrival(window, input_rate)
+    arrival_rate, lag_rate = _arrival(window)
     rates: dict[str, Any] = {
-        "input_rate": input_rate,
-        "output_rate": input_rate,
+        "input_rate": window.input_rate,
+        "output_rate": window.input_rate,
         "backpressure": 0.0,
         "arrival_rate": arrival_rate,
         "lag_rate": lag_rate,
-        **_delays(window, input_rate),
+        **_delays(window),
     }
     if window.core_seconds > 0:
         busy = min(1.0, run_s / window.core_seconds)
         rates |= {"busy": busy, "idle": 1.0 - busy, "cpu": min(1.0, cpu_s / window.core_seconds)}
-    if records and run_s > 0 and window.core_seconds > 0:
-        true_rate = _true_rate(window, records, run_s) * slots
+    if window.records and run_s > 0 and window.core_seconds > 0:
+        true_rate = _true_rate(window, run_s) * slots
         rates |= {"true_input_rate": true_rate, "true_output_rate": true_rate}
     states = [batch.state_bytes for batch in window.batches if batch.state_bytes is not None]
     if states:
@@ -189,18 +195,18 @@ def _rates(window: QueryWindow, slots: int) -> dict[str, Any]:
     return rates
 
 
-def _true_rate(window: QueryWindow, records: int, run_s: float) -> float:
+def _true_rate(window: QueryWindow, run_s: float) -> float:
     """Records/s one core would do without waiting: per second of task time, but not less than was shown.
 
     Small batches spend their task time on what every task costs, however few its records; larger ones would not. That
     the query waited between them shows that the cores there were could do more.
     """
     batches_s = min(window.length_s, sum(batch.duration_s for batch in window.batches))
-    shown = records / (window.core_seconds * batches_s / window.length_s) if batches_s > 0 else 0.0
-    return max(records / run_s, shown)
+    shown = window.records / (window.core_seconds * batches_s / window.length_s) if batches_s > 0 else 0.0
+    return max(window.records / run_s, shown)
 
 
-def _arrival(window: QueryWindow, input_rate: float) -> tuple[float, float | None]:
+def _arrival(window: QueryWindow) -> tuple[float, float | None]:
     """Records/s that arrived, and the change of the lag.
 
     A batch takes what arrived since the one before it began, as far as its limit allows, and leaves the lag behind. So
@@ -210,7 +216,7 @@ def _arrival(window: QueryWindow, input_rate: float) -> tuple[float, float | Non
     first, *later = [*([window.before] if window.before else []), *window.batches]
     span_s = later[-1].started_s - first.started_s if later else 0.0
     if span_s <= 0:
-        return input_rate, None
+        return window.input_rate, None
     read = sum(batch.total_records for batch in later)
     if first.lag_records is None or later[-1].lag_records is None:
         return read / span_s, None
@@ -218,13 +224,13 @@ def _arrival(window: QueryWindow, input_rate: float) -> tuple[float, float | Non
     return max(0.0, (read + grown) / span_s), grown / span_s
 
 
-def _delays(window: QueryWindow, input_rate: float) -> dict[str, float]:
+def _delays(window: QueryWindow) -> dict[str, float]:
     """A record waits half the time between two batches on average, then for its own batch, and behind the lag."""
     batch_s = sum(batch.duration_s for batch in window.batches) / len(window.batches)
     starts = [batch.started_s for batch in window.batches]
     gap_s = (starts[-1] - starts[0]) / (len(starts) - 1) if len(starts) > 1 else batch_s
     lag_records = window.batches[-1].lag_records or 0
-    behind_s = lag_records / input_rate if input_rate > 0 else 0.0
+    behind_s = lag_records / window.input_rate if window.input_rate > 0 else 0.0
     return {"batch_s": batch_s, "latency_s": gap_s / 2 + batch_s + behind_s}
 
 
