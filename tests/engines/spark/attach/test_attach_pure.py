@@ -1,6 +1,8 @@
 """Attaching, as far as it needs no Spark: objectives, idleness, what an application looks like, whom to let go."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice.engines.spark.attach.application import (
     NO_QUERY,
@@ -16,7 +18,7 @@ from sluice.engines.spark.attach.application import (
     useful_executors,
 )
 from sluice.engines.spark.attach.objective import Objective
-from sluice.engines.spark.attach.wishes import WhileIdle, WithObjective
+from sluice.engines.spark.attach.wishes import HEADROOM, WhileIdle, WithObjective
 from sluice.engines.spark.metrics import Stage
 from sluice.errors import BadInputError
 from sluice.model import Decision, Observation, OperatorMetrics
@@ -277,6 +279,56 @@ def test_an_objective_that_is_met_changes_nothing_and_one_without_figures_at_mos
     assert on_time.is_hold
     unknown, _ = WithObjective(inner=Wants(), latency_s=10).decide(seen(10, latency_s=900.0), {})
     assert unknown.parallelism == {"q": 8}
+
+
+def test_an_objective_is_planned_for_before_it_is_missed():
+    # 320/s arrive, an executor does 100/s; a batch takes 1 s beside its records, and four would settle at 5 s
+    busy = seen(10, latency_s=3.0, batch_s=2.0, input_rate=200.0, arrival_rate=320.0, true_input_rate=400.0)
+    decision, _ = WithObjective(inner=Wants(q=4), latency_s=10).decide(busy, {})
+    assert decision.parallelism == {"q": 5}
+    assert "q 5 because batches that take 1.0 s beside their records leave 79% of them for 320 rec/s" in decision.reason
+
+
+def test_one_slow_batch_is_no_reason_and_a_fixed_time_above_the_objective_neither():
+    policy = WithObjective(inner=Wants(q=4), latency_s=10)
+    rates = {"arrival_rate": 200.0, "true_input_rate": 400.0}
+    _, memory = policy.decide(seen(10, batch_s=2.0, input_rate=200.0, **rates), {})
+    slow, _ = policy.decide(seen(20, batch_s=7.0, input_rate=200.0, **rates), memory)
+    assert slow.parallelism == {"q": 4}
+    hopeless, _ = policy.decide(seen(10, batch_s=9.0, input_rate=100.0, **rates), {})
+    assert hopeless.parallelism == {"q": 4}
+
+
+def settled_latency_s(fixed_s, trigger_s, utilisation):
+    """By letting batches follow each other, each reading what arrived since the one before began."""
+    batch_s = fixed_s
+    for _ in range(20_000):
+        batch_s = fixed_s + utilisation * max(batch_s, trigger_s)
+    return max(batch_s, trigger_s) / 2 + batch_s
+
+
+@given(
+    fixed_s=st.floats(0.1, 3.0),
+    trigger_s=st.sampled_from([0.0, 1.0, 5.0, 12.0]),
+    arrival=st.floats(1.0, 1000.0),
+    objective_s=st.floats(5.0, 60.0),
+)
+def test_the_planned_number_is_the_smallest_that_settles_within_the_objective(fixed_s, trigger_s, arrival, objective_s):
+    aim_s = HEADROOM * objective_s
+    batch_s = fixed_s + 0.5
+    input_rate = 400.0 * 0.5 / max(batch_s, trigger_s)
+    metrics = {"batch_s": batch_s, "input_rate": input_rate, "arrival_rate": arrival, "true_input_rate": 400.0}
+    policy = WithObjective(inner=Wants(q=1), latency_s=objective_s)
+    needed = policy.decide(seen(10, batch_interval_s=trigger_s or None, **metrics), {})[0].parallelism["q"]
+
+    def latency_over_aim(count):
+        return settled_latency_s(fixed_s, trigger_s, arrival / (100.0 * count)) / aim_s
+
+    if needed == 1:
+        assert latency_over_aim(1) < 1 + 1e-6 or settled_latency_s(fixed_s, trigger_s, 0.0) > aim_s * (1 - 1e-6)
+    else:
+        assert latency_over_aim(needed) < 1 + 1e-6
+        assert latency_over_aim(needed - 1) > 1 - 1e-6
 
 
 def test_a_long_trigger_makes_idleness_longer():

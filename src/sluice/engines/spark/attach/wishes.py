@@ -1,7 +1,7 @@
 """What an application needs beyond any policy: policies around a policy, as pure as it.
 
 `WhileIdle` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
-`WithObjective` adds what is needed to work off a backlog in time.
+`WithObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,11 @@ from dataclasses import dataclass
 
 from sluice.model import Decision, Observation, OperatorMetrics
 from sluice.policies import Memory, Policy, asked_while_cooling
+
+HEADROOM = 0.7
+"""The share of an objective that is planned for; the rest is for batches that take longer than others."""
+WINDOWS = 3
+"""Of so many windows the shortest fixed time of a batch counts: a single slow batch tells nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +47,14 @@ class WhileIdle:
 
 @dataclass(frozen=True, kw_only=True)
 class WithObjective:
-    """Raise the inner policy's wish where latency is above the objective.
+    """Raise the inner policy's wish where latency is above the objective, or would settle above it.
 
-    The backlog is to be gone within the objective: `ceil(p * (arrival + lag / objective) / true_rate)`. Where lag or
-    the true rate is unknown, latency over objective is the factor instead.
+    Behind it, the backlog is to be gone within the objective: `ceil(p * (arrival + lag / objective) / true_rate)`;
+    where lag or the true rate is unknown, latency over objective is the factor instead.
+
+    Before that, batches are planned to settle within `HEADROOM` of it. One that reads all that waits takes a fixed time
+    c and, at utilisation u, u times the time since the one before: batches settle at c / (1 - u), and a record waits
+    one and a half of them. Ten per cent less room can be twice the latency, which no measured latency tells in advance.
     """
 
     inner: Policy
@@ -56,37 +65,64 @@ class WithObjective:
         return asked_while_cooling(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
-        decision, learned = self.inner.decide(observation, memory)
-        late = {
-            name: metrics
-            for name, metrics in observation.operators.items()
-            if metrics.latency_s is not None and metrics.latency_s > self.latency_s
-        }
-        raised = {}
-        for name, metrics in late.items():
+        decision, learned = self.inner.decide(observation, memory.get("inner", {}))
+        fixed: dict[str, list[float]] = {}
+        raised: dict[str, int] = {}
+        told: list[str] = []
+        for name, metrics in observation.operators.items():
+            fixed[name] = [*memory.get("fixed_s", {}).get(name, []), *_fixed_s(metrics)][-WINDOWS:]
             wished = decision.parallelism.get(name, metrics.parallelism)
-            needed = self._needed(metrics)
+            needed, why = max(self._to_catch_up(metrics), self._to_stay(metrics, fixed[name]))
             if needed > wished:
                 raised[name] = needed
+                told.append(f"{name} {needed} because {why}")
+        kept = {"inner": dict(learned), "fixed_s": fixed}
         if not raised:
-            return decision, learned
-        told = ", ".join(
-            f"{name} {wish} because it is {late[name].latency_s:.1f} s behind" for name, wish in raised.items()
-        )
-        reason = f"{decision.reason}; objective of {self.latency_s:g} s: {told}"
-        return decision.model_copy(
-            update={"parallelism": {**decision.parallelism, **raised}, "reason": reason}
-        ), learned
+            return decision, kept
+        reason = f"{decision.reason}; objective of {self.latency_s:g} s: {', '.join(told)}"
+        return decision.model_copy(update={"parallelism": {**decision.parallelism, **raised}, "reason": reason}), kept
 
-    def _needed(self, metrics: OperatorMetrics) -> int:
-        arrival = metrics.arrival_rate if metrics.arrival_rate is not None else metrics.input_rate
+    def _to_catch_up(self, metrics: OperatorMetrics) -> tuple[int, str]:
+        if metrics.latency_s is None or metrics.latency_s <= self.latency_s:
+            return 0, ""
+        arrival = _arrival(metrics)
         if metrics.lag is not None and metrics.true_input_rate and arrival is not None:
             factor = (arrival + metrics.lag / self.latency_s) / metrics.true_input_rate
         else:
-            factor = min(2.0, (metrics.latency_s or 0.0) / self.latency_s)
-        return max(metrics.parallelism, math.ceil(metrics.parallelism * factor - 1e-9))
+            factor = min(2.0, metrics.latency_s / self.latency_s)
+        needed = max(metrics.parallelism, math.ceil(metrics.parallelism * factor - 1e-9))
+        return needed, f"it is {metrics.latency_s:.1f} s behind"
+
+    def _to_stay(self, metrics: OperatorMetrics, fixed: list[float]) -> tuple[int, str]:
+        """Nothing where a batch's fixed time alone is too long: no number of executors would help."""
+        arrival = _arrival(metrics)
+        if not fixed or not metrics.true_input_rate or arrival is None:
+            return 0, ""
+        fixed_s = min(fixed)
+        aim_s, trigger_s = HEADROOM * self.latency_s, metrics.batch_interval_s or 0.0
+        longest_s = aim_s / 1.5
+        room = 1 - fixed_s / longest_s if trigger_s <= longest_s else (aim_s - trigger_s / 2 - fixed_s) / trigger_s
+        if room <= 0:
+            return 0, ""
+        needed = math.ceil(metrics.parallelism * arrival / (metrics.true_input_rate * room) - 1e-9)
+        return (
+            needed,
+            f"batches that take {fixed_s:.1f} s beside their records leave {room:.0%} of them for {arrival:.3g} rec/s",
+        )
 
 
 def _is_quiet(metrics: OperatorMetrics) -> bool:
     nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy)
     return nothing_came and not metrics.lag
+
+
+def _arrival(metrics: OperatorMetrics) -> float | None:
+    return metrics.arrival_rate if metrics.arrival_rate is not None else metrics.input_rate
+
+
+def _fixed_s(metrics: OperatorMetrics) -> list[float]:
+    """What the window's batches took beside their records, if that is known."""
+    if metrics.batch_s is None or metrics.input_rate is None or not metrics.true_input_rate:
+        return []
+    gap_s = max(metrics.batch_s, metrics.batch_interval_s or 0.0)
+    return [max(0.0, metrics.batch_s - gap_s * metrics.input_rate / metrics.true_input_rate)]
