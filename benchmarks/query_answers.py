@@ -13,8 +13,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
 from tests.spark.answers import ANSWERS
 from tests.spark.queries import check_query
 

@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.spark.killing import kill_and_finish
 from tests.spark.victim import MOMENTS
