@@ -103,7 +103,7 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
         "lost": lost,
         "repeated": repeated,
         "records": feed.written,
-        "executors": watch.changes(began_s),
+        "executors": watch.changes(began_s, ended_s),
     }
     spark.stop()
     return result

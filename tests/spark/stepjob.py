@@ -80,7 +80,7 @@ def main(root: Path, home: Path, wanted: list[str]) -> None:
         "query_failed": exception is not None,
         "attach_failed": repr(attachment.failure) if attachment.failure else None,
         "times_s": {name: round(value, 1) for name, value in times.items()},
-        "executors": [change for change in watch.changes(began_s) if change[0] <= ended_s - began_s],
+        "executors": watch.changes(began_s, ended_s),
         "executor_seconds": round(watch.executor_seconds(began_s, ended_s)),
         "seconds": round(ended_s - began_s),
         **asdict(stepload.latencies(root, progress, until_s, LATE_S)),

@@ -211,10 +211,10 @@ class Watch:
         pairs = itertools.pairwise(inside)
         return sum((later_s - at_s) * count for (at_s, count), (later_s, _) in pairs)
 
-    def changes(self, began_s: float) -> list[tuple[float, int]]:
+    def changes(self, began_s: float, ended_s: float) -> list[tuple[float, int]]:
         found: list[tuple[float, int]] = []
         for at_s, count, _ in self.samples:
-            if not found or found[-1][1] != count:
+            if at_s <= ended_s and (not found or found[-1][1] != count):
                 found.append((round(at_s - began_s, 1), count))
         return found
 
