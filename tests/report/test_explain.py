@@ -53,6 +53,16 @@ def test_every_action_is_told_with_its_reason_and_its_outcome():
     assert "failed, nothing changed (no slots)" in second.sentence()
 
 
+def test_the_outcome_is_the_last_that_is_known():
+    blind = cycle(45, 1.0, None)
+    blind["observation"]["latency_samples_s"] = []
+    acted = cycle(15, 30.0, 100.0, applied=change(1, 2))
+    (told,) = explain([acted, cycle(30, 20.0, 150.0), blind])
+    assert told.outcome == "15 s later: latency 30.0s -> 20.0s, read 100/s -> 150/s."
+    (told,) = explain([acted, blind])
+    assert told.outcome == "30 s later: latency 30.0s -> unknown, read 100/s -> unknown."
+
+
 def test_what_was_held_back_is_counted_by_cause():
     entries = [
         cycle(15, 0, 1, cooling=True),

@@ -43,7 +43,7 @@ def explain(entries: Iterable[Entry]) -> Iterator[Explanation]:
             change=_change(entry["applied"], shared) if entry["applied"] else _would(entry, shared),
             reason=entry["decision"]["reason"],
             notes=tuple(entry["plan"]["notes"]),
-            outcome=_outcome(entry["observation"], cycles[until]["observation"], entry["applied"])
+            outcome=_outcome(entry["observation"], _last_known(cycles[number : until + 1]), entry["applied"])
             if entry["applied"]
             else "Dry run: nothing was done.",
         )
@@ -108,6 +108,14 @@ def _outcome(before: Mapping[str, Any], after: Mapping[str, Any], applied: Mappi
         *(f"{name} has {count}" for name, count in _missing(after, applied)),
     ]
     return f"{stood}{waited_for_s:.0f} s later: {', '.join(parts)}."
+
+
+def _last_known(cycles: Sequence[Entry]) -> Mapping[str, Any]:
+    """The last observation after the first that has figures; a batch longer than its window leaves one without."""
+    first, *later = (entry["observation"] for entry in cycles)
+    known = [seen for seen in later if _latency(seen) is not None and _read(seen) is not None]
+    last: Mapping[str, Any] = (known or later or [first])[-1]
+    return last
 
 
 def _missing(after: Mapping[str, Any], applied: Mapping[str, Any]) -> list[tuple[str, int]]:
