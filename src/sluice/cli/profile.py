@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from sluice.cli.app import app
 from sluice.cli.settings import parse_settings
@@ -77,7 +77,8 @@ def _show(profile: Profile, path: Path) -> None:
     measured_at = sorted(
         {number for operator in profile.operators if operator.costs for number in operator.costs.capacity}
     )
-    table = Table("operator", *(f"records/s at {n}" for n in measured_at), "selectivity", "µs CPU", "state B", "net B")
+    capacities = (f"rec/s at {n}" for n in measured_at)
+    table = Table(Column("operator", no_wrap=True), *capacities, "out/in", "µs CPU", "state B", "net B")
     for operator in profile.operators:
         costs = operator.costs
         if costs is None:
