@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import statistics
 import tempfile
 import time
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.measuring import JvmThreads, machine_cpu_s
 from tests.spark import stepload
 
 import sluice
@@ -50,57 +50,14 @@ def start_query(spark: SparkSession, root: Path) -> StreamingQuery:
     )
 
 
-class JvmThreads:
-    """CPU time of the threads of the JVM that work for attaching."""
+def meter_listener(threads: JvmThreads) -> None:
+    on_progress = AttachedEngine._on_progress
 
-    def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm
-        self._management = self._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-        self._ids: dict[str, int] = {}
-        on_progress = AttachedEngine._on_progress
+    def noted(engine: AttachedEngine, progress: dict[str, Any]) -> None:
+        threads.note("JVM, listener")
+        on_progress(engine, progress)
 
-        def noted(engine: AttachedEngine, progress: dict[str, Any]) -> None:
-            self.note("listener")
-            on_progress(engine, progress)
-
-        AttachedEngine._on_progress = noted  # type: ignore[method-assign]
-
-    def note(self, name: str) -> None:
-        """Spark's gateway keeps one thread of the JVM for each of Python's: remember that of the caller."""
-        if name not in self._ids:
-            self._ids[name] = self._jvm.java.lang.Thread.currentThread().getId()
-
-    def forget(self, name: str) -> None:
-        self._ids.pop(name, None)
-
-    def cpu_s(self) -> dict[str, float]:
-        return {name: self._management.getThreadCpuTime(thread) / 1e9 for name, thread in self._ids.items()}
-
-
-@dataclass(frozen=True)
-class Mark:
-    """CPU seconds and batches so far."""
-
-    at_s: float
-    batches: int
-    python_s: float
-    jvm_s: Mapping[str, float]
-    machine_s: float
-
-
-def mark(query: StreamingQuery, threads: JvmThreads) -> Mark:
-    return Mark(
-        time.monotonic(),
-        batches_done(query),
-        time.process_time() - time.thread_time(),
-        threads.cpu_s(),
-        machine_cpu_s(),
-    )
-
-
-def machine_cpu_s() -> float:
-    user, nice, system = Path("/proc/stat").read_text().split(maxsplit=4)[1:4]
-    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+    AttachedEngine._on_progress = noted  # type: ignore[method-assign]
 
 
 def batches_done(query: StreamingQuery) -> int:
@@ -116,39 +73,42 @@ def wait_for_batches(query: StreamingQuery, more: int) -> None:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """What so many batches took."""
+class Spent:
+    """Records, time and CPU seconds of a stretch, or since some beginning."""
 
     records: int
     length_s: float
     machine_s: float
     parts_s: Mapping[str, float]
 
-    @classmethod
-    def between(cls, first: Mark, last: Mark) -> Stretch:
-        parts_s = {f"JVM, {name}": last.jvm_s[name] - spent_s for name, spent_s in first.jvm_s.items()}
-        return cls(
-            (last.batches - first.batches) * ROWS_PER_BATCH,
-            last.at_s - first.at_s,
-            last.machine_s - first.machine_s,
-            {"Python": last.python_s - first.python_s, **parts_s},
+    def since(self, first: Spent) -> Spent:
+        return Spent(
+            self.records - first.records,
+            self.length_s - first.length_s,
+            self.machine_s - first.machine_s,
+            {name: part_s - first.parts_s[name] for name, part_s in self.parts_s.items() if name in first.parts_s},
         )
 
 
-def measure(query: StreamingQuery, threads: JvmThreads, batches: int) -> Stretch:
-    first = mark(query, threads)
+def spent(query: StreamingQuery, threads: JvmThreads) -> Spent:
+    parts_s = {"Python": time.process_time() - time.thread_time(), **threads.cpu_s()}
+    return Spent(batches_done(query) * ROWS_PER_BATCH, time.monotonic(), machine_cpu_s(), parts_s)
+
+
+def measure(query: StreamingQuery, threads: JvmThreads, batches: int) -> Spent:
+    first = spent(query, threads)
     wait_for_batches(query, batches)
-    return Stretch.between(first, mark(query, threads))
+    return spent(query, threads).since(first)
 
 
-def measure_attached(spark: SparkSession, query: StreamingQuery, threads: JvmThreads, batches: int) -> Stretch:
+def measure_attached(spark: SparkSession, query: StreamingQuery, threads: JvmThreads, batches: int) -> Spent:
     """From the first cycle on: what `attach` does once is not what it costs."""
     with sluice.attach(spark, "ds2", min_executors=EXECUTORS, max_executors=EXECUTORS) as attachment:
-        attachment.on_cycle(lambda _entry: threads.note("loop"))
-        while "loop" not in threads.cpu_s():
+        attachment.on_cycle(lambda _entry: threads.note("JVM, loop"))
+        while "JVM, loop" not in threads.cpu_s():
             wait_for_batches(query, 1)
         found = measure(query, threads, batches)
-    threads.forget("loop")
+    threads.forget("JVM, loop")
     assert attachment.failure is None, attachment.failure
     return found
 
@@ -158,8 +118,8 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="two turns instead of eight")
     short = parser.parse_args().short
     turns, batches = (2, 20) if short else (8, 60)
-    plain: list[Stretch] = []
-    attached: list[Stretch] = []
+    plain: list[Spent] = []
+    attached: list[Spent] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder) / "cluster"
         with stepload.cluster(home, workers=1, slots=EXECUTORS) as cluster:
@@ -167,6 +127,7 @@ def main() -> None:
             query = start_query(spark, Path(folder))
             wait_for_batches(query, 2 * batches)
             threads = JvmThreads(spark)
+            meter_listener(threads)
             # the order changes with every turn, so that a drift of the machine hits both alike
             orders = itertools.cycle([(False, True), (True, False)])
             for turn, order in zip(range(turns), orders, strict=False):
@@ -183,7 +144,7 @@ def main() -> None:
     report(plain, attached)
 
 
-def report(plain: list[Stretch], attached: list[Stretch]) -> None:
+def report(plain: list[Spent], attached: list[Spent]) -> None:
     machine_s = sum(stretch.machine_s for stretch in attached)
     length_s = sum(stretch.length_s for stretch in attached)
     parts = {name: sum(stretch.parts_s[name] for stretch in attached) for name in attached[0].parts_s}

@@ -10,10 +10,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from sluice.engines.spark.topic import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class SteadyFeed:
@@ -66,6 +70,32 @@ def cpu_s() -> float:
             continue
         ticks += sum(int(field) for field in fields[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def machine_cpu_s() -> float:
+    """Of all processes, other sessions' too."""
+    user, nice, system = Path("/proc/stat").read_text().split(maxsplit=4)[1:4]
+    return (int(user) + int(nice) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+class JvmThreads:
+    """CPU time of threads of the driver's JVM: its gateway keeps one for each of Python's."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        self._management = self._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+        self._ids: dict[str, int] = {}
+
+    def note(self, name: str) -> None:
+        """Remember the one that answers the caller."""
+        if name not in self._ids:
+            self._ids[name] = self._jvm.java.lang.Thread.currentThread().getId()
+
+    def forget(self, name: str) -> None:
+        self._ids.pop(name, None)
+
+    def cpu_s(self) -> dict[str, float]:
+        return {name: self._management.getThreadCpuTime(thread) / 1e9 for name, thread in self._ids.items()}
 
 
 def memory_mb() -> float:

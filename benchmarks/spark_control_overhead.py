@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import SteadyFeed, cpu_s
+from benchmarks.measuring import JvmThreads, SteadyFeed, cpu_s
 from benchmarks.spark_soak import events, pipeline
 
 from sluice.engines.spark.engine import SparkEngine
@@ -50,12 +50,8 @@ class Spent:
     everything_s: float
 
 
-def spent(engine: MeteredEngine) -> Spent:
-    """Asked by the thread that runs the loop: Spark's gateway keeps one thread of the JVM for each of Python's."""
-    jvm: Any = engine.spark._jvm
-    threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
-    mine = jvm.java.lang.Thread.currentThread().getId()
-    return Spent(time.thread_time(), threads.getThreadCpuTime(mine) / 1e9, engine.listening_s, cpu_s())
+def spent(engine: MeteredEngine, threads: JvmThreads) -> Spent:
+    return Spent(time.thread_time(), threads.cpu_s()["loop"], engine.listening_s, cpu_s())
 
 
 def run_loop(engine: MeteredEngine, duration_s: float) -> None:
@@ -73,9 +69,11 @@ def main() -> None:
         engine = MeteredEngine(pipeline(), Path(folder), slots=4, feed=SteadyFeed("events", RECORDS_PER_S, events))
         engine.start(Plan(parallelism={"double": 2, "count": 2}))
         run_loop(engine, WARM_UP_S)
-        before = spent(engine)
+        threads = JvmThreads(engine.spark)
+        threads.note("loop")
+        before = spent(engine, threads)
         run_loop(engine, window_s)
-        after = spent(engine)
+        after = spent(engine, threads)
         parts = {
             "the loop in Python": after.python_s - before.python_s,
             "its thread in the JVM": after.jvm_s - before.jvm_s,
