@@ -23,7 +23,7 @@ from typing import Any
 
 from tests.spark import stepload
 
-from sluice.engines.spark import standalone
+from sluice.spark.cluster import standalone
 
 LOW, HIGH = 30.0, 200.0
 OBJECTIVE_S = 10.0

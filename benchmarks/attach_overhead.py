@@ -27,7 +27,7 @@ from benchmarks.measuring import JvmThreads, machine_cpu_s
 from tests.spark import stepload
 
 import sluice
-from sluice.engines.spark.attach.engine import AttachedEngine
+from sluice.spark.attach.engine import AttachedEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from sluice.engines.spark.pipeline import Generate
-from sluice.engines.spark.session import start_session
-from sluice.engines.spark.topic import Topic
-from sluice.engines.spark.topic.sink import TopicSink, arrow_schema
-from sluice.experiments.processes import cpu_seconds
-from sluice.generator.ads import AdEvents
-from sluice.generator.images import Images
-from sluice.generator.nexmark import Auctions, Bids, Persons
-from sluice.generator.words import Lines
+from sluice.lab.generator.ads import AdEvents
+from sluice.lab.generator.images import Images
+from sluice.lab.generator.nexmark import Auctions, Bids, Persons
+from sluice.lab.generator.words import Lines
+from sluice.lab.processes import cpu_seconds
+from sluice.spark.pipeline.definition import Generate
+from sluice.spark.session import start_session
+from sluice.spark.topic import Topic
+from sluice.spark.topic.sink import TopicSink, arrow_schema
 
 TARGET_BIDS_PER_CORE_S = 1_500_000
 RECORDS_PER_BLOCK = 250_000

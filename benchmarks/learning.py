@@ -16,10 +16,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from sluice.learning.gp import GaussianProcess, one_thread
+from sluice.learning.history import SAMPLES_PER_PARALLELISM, History
 from sluice.model import Observation
-from sluice.modelling.gp import GaussianProcess, one_thread
-from sluice.modelling.history import SAMPLES_PER_PARALLELISM, History
-from sluice.policies import Policy, policies
+from sluice.policy import Policy, policies
 
 OPERATORS = 20
 SAMPLES = 200

@@ -16,12 +16,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sluice.control.guards import Guards
-from sluice.control.journal import Entry, MemoryJournal
-from sluice.experiments.run import RunSpec, run
-from sluice.experiments.spark import SparkSettings, spark_engine
-from sluice.pipelines import PipelineDefinition, pipelines
-from sluice.policies import policies
-from sluice.workloads import workloads
+from sluice.journal.file import Entry, MemoryJournal
+from sluice.lab.pipelines import PipelineDefinition, pipelines
+from sluice.lab.run import RunSpec, run
+from sluice.lab.spark_run import SparkSettings, spark_engine
+from sluice.lab.workloads import workloads
+from sluice.policy import policies
 
 REACHED = 0.85
 INTERVAL_S = 15.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sluice.engines.spark.topic import Topic
+from sluice.spark.topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

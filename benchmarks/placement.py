@@ -19,8 +19,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from sluice.experiments.reproduce.capsys_jobs import join, m5d_2xlarge
-from sluice.experiments.reproduce.capsys_runs import request as job_request
+from sluice.lab.reproduce.capsys_jobs import join, m5d_2xlarge
+from sluice.lab.reproduce.capsys_runs import request as job_request
 from sluice.model import Cluster, Edge, Graph, Operator
 from sluice.placement import Placed, PlacementRequest, TaskLoad
 from sluice.placement.caps import Caps

@@ -16,18 +16,18 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.engines.simulator import SimulatedEngine
-from sluice.engines.spark.engine import SparkEngine, task_threads
-from sluice.engines.spark.job import SparkJob
-from sluice.engines.spark.session import start_session
-from sluice.experiments.profiling import Measuring, profile_job
-from sluice.generator.process import GeneratorProcess
-from sluice.generator.producer import Stream
-from sluice.model import Observation, Plan
-from sluice.pipelines import pipelines
-from sluice.pipelines.profiled import ProfiledPipeline
+from sluice.lab.generator.process import GeneratorProcess
+from sluice.lab.generator.producer import Stream
+from sluice.lab.pipelines import pipelines
+from sluice.lab.pipelines.profiled import ProfiledPipeline
+from sluice.lab.profiling import Measuring, profile_job
+from sluice.lab.simulator import SimulatedEngine
+from sluice.lab.workloads import rate_curve, workloads
+from sluice.model import Observation, Target
 from sluice.placement.profile import Profile
-from sluice.workloads import rate_curve, workloads
+from sluice.spark.pipeline.engine import SparkEngine, task_threads
+from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.session import start_session
 
 QUERIES = {"q1": {}, "q5": {"window_s": "20", "slide_s": "5"}, "wordcount": {}}
 PROFILED_AT = (1, 2, 4)
@@ -56,7 +56,7 @@ def on_spark(job: SparkJob, rates: dict[str, float], spark: object, root: Path, 
     }
     feed = GeneratorProcess(streams, seed=0, report=root / "generator.json")
     engine = SparkEngine(job.pipeline, root, slots=64, spark=spark, feed=feed)
-    engine.start(Plan(parallelism=dict.fromkeys(engine.graph.names, PREDICTED_AT)))
+    engine.start(Target(parallelism=dict.fromkeys(engine.graph.names, PREDICTED_AT)))
     try:
         engine.clock.sleep_s(settle_s)
         engine.observe()
@@ -75,7 +75,7 @@ def on_simulator(name: str, profile: Profile, job: SparkJob, rates: dict[str, fl
         curves[reader] = rate_curve(steady, peak_rate=rate, seed=0)
     simulated = definition.simulated()
     engine = SimulatedEngine(replace(simulated), curves)
-    engine.start(Plan(parallelism=dict.fromkeys(simulated.graph.names, PREDICTED_AT)))
+    engine.start(Target(parallelism=dict.fromkeys(simulated.graph.names, PREDICTED_AT)))
     engine.clock.sleep_s(60)
     engine.observe()
     engine.clock.sleep_s(60)

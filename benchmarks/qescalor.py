@@ -15,16 +15,16 @@ from pathlib import Path
 
 import numpy as np
 
-from sluice.experiments.sizing.day import DailyLoad, DaySettings, compare_planners
-from sluice.experiments.sizing.figures import draw_costs, draw_service
-from sluice.experiments.sizing.operators import OPERATORS, SizedOperator
-from sluice.experiments.sizing.samplers import compare_samplers
+from sluice.lab.sizing.day import DailyLoad, DaySettings, compare_planners
+from sluice.lab.sizing.figures import draw_costs, draw_service
+from sluice.lab.sizing.operators import OPERATORS, SizedOperator
+from sluice.lab.sizing.samplers import compare_samplers
+from sluice.learning.performance import PerformanceModel
+from sluice.learning.prices import EXAMPLE
+from sluice.learning.qcesa import HorizonPlan, ScalingCosts, SizeOption, plan_horizon, plan_one_size
+from sluice.learning.resources import ResourceCurve
+from sluice.learning.sampling import Convergence, FixedStepSampling
 from sluice.model import InstanceSize
-from sluice.modelling.performance import PerformanceModel
-from sluice.modelling.prices import EXAMPLE
-from sluice.modelling.qcesa import HorizonPlan, ScalingCosts, SizeOption, plan_horizon, plan_one_size
-from sluice.modelling.resources import ResourceCurve
-from sluice.modelling.sampling import Convergence, FixedStepSampling
 
 COSTS = ScalingCosts(startup=0.002, shutdown=0.0005)
 PEAK_RATE = 16_000.0
@@ -108,8 +108,8 @@ def day(interval_s: float, days: int, out: Path | None) -> None:
 def spark_cores() -> None:
     import pyarrow as pa
 
-    from sluice.engines.spark.pipeline import Pipeline
-    from sluice.engines.spark.sampling import SparkSampling
+    from sluice.spark.pipeline.definition import Pipeline
+    from sluice.spark.pipeline.sampling import SparkSampling
 
     pipeline = Pipeline("hashing")
     events = pipeline.source("events", "key BIGINT, text STRING")

@@ -16,8 +16,8 @@ from pathlib import Path
 from tests.spark.answers import ANSWERS
 from tests.spark.queries import check_query
 
-from sluice.engines.spark.session import start_session
 from sluice.errors import SluiceError
+from sluice.spark.session import start_session
 
 EVENTS, SHORT_EVENTS = 200_000, 6_000
 

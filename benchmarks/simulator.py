@@ -11,14 +11,14 @@ import time
 import numpy as np
 
 from sluice.control.decider import Decider
-from sluice.control.journal import MemoryJournal
 from sluice.control.loop import Loop
-from sluice.engines.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
-from sluice.experiments.run import RunSpec, run, simulated_engine
-from sluice.model import Plan
-from sluice.pipelines import pipelines
-from sluice.policies import policies
-from sluice.workloads import workloads
+from sluice.journal.file import MemoryJournal
+from sluice.lab.pipelines import pipelines
+from sluice.lab.run import RunSpec, run, simulated_engine
+from sluice.lab.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
+from sluice.lab.workloads import workloads
+from sluice.model import Target
+from sluice.policy import policies
 
 TARGET_RATIO = 50_000
 
@@ -50,7 +50,7 @@ def seconds_for(operators: int, simulated_s: int) -> float:
     engine = SimulatedEngine(job, {names[0]: lambda times_s: np.full_like(times_s, 1500.0)})
     loop = Loop(engine=engine, decider=Decider(policies.create("ds2")), journal=MemoryJournal())
     start = time.process_time()
-    loop.run(Plan(parallelism=dict.fromkeys(names, 1)), duration_s=simulated_s, interval_s=15)
+    loop.run(Target(parallelism=dict.fromkeys(names, 1)), duration_s=simulated_s, interval_s=15)
     return time.process_time() - start
 
 

@@ -21,9 +21,9 @@ from typing import Any
 from benchmarks.measuring import JvmThreads, SteadyFeed, cpu_s
 from benchmarks.spark_soak import events, pipeline
 
-from sluice.engines.spark.engine import SparkEngine
-from sluice.model import Plan
-from sluice.policies import policies
+from sluice.model import Target
+from sluice.policy import policies
+from sluice.spark.pipeline.engine import SparkEngine
 
 RECORDS_PER_S = 100_000.0
 WARM_UP_S = 60.0
@@ -67,7 +67,7 @@ def main() -> None:
     window_s = 30.0 if parser.parse_args().short else 120.0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         engine = MeteredEngine(pipeline(), Path(folder), slots=4, feed=SteadyFeed("events", RECORDS_PER_S, events))
-        engine.start(Plan(parallelism={"double": 2, "count": 2}))
+        engine.start(Target(parallelism={"double": 2, "count": 2}))
         run_loop(engine, WARM_UP_S)
         threads = JvmThreads(engine.spark)
         threads.note("loop")

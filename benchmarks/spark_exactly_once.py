@@ -21,19 +21,19 @@ from typing import Any
 from tests.spark.flow import run_with_rescales
 from tests.spark.jobs import JOBS, Job
 
-from sluice.engines.spark.runtime import Runtime
-from sluice.engines.spark.session import start_session
-from sluice.model import Applied
+from sluice.model import Outcome
+from sluice.spark.pipeline.runtime import Runtime
+from sluice.spark.session import start_session
 
 RECORDS_PER_RESCALE = 500
 
 
 @contextmanager
-def recorded_rescales() -> Iterator[list[Applied]]:
-    found: list[Applied] = []
-    original: Callable[..., Applied] = Runtime.rescale
+def recorded_rescales() -> Iterator[list[Outcome]]:
+    found: list[Outcome] = []
+    original: Callable[..., Outcome] = Runtime.rescale
 
-    def recording(*args: Any, **options: Any) -> Applied:
+    def recording(*args: Any, **options: Any) -> Outcome:
         found.append(original(*args, **options))
         return found[-1]
 

@@ -19,9 +19,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluice import Pipeline
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.query import QuerySettings
-from sluice.model import Observation, Plan
+from sluice.model import Observation, Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.query import QuerySettings
 
 SLOT_RATES = {"parse": 1500.0, "count": 800.0}
 PLANS = ((2, 2), (1, 4), (3, 1), (4, 3), (2, 6))
@@ -67,7 +67,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="two plans instead of five")
     options = parser.parse_args()
-    plans = [Plan(parallelism={"parse": parse, "count": count}) for parse, count in PLANS[: 2 if options.short else 5]]
+    plans = [
+        Target(parallelism={"parse": parse, "count": count}) for parse, count in PLANS[: 2 if options.short else 5]
+    ]
     with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
         settings = QuerySettings(topic_bound_records=20_000)
         engine = SparkEngine(paced_pipeline(), Path(folder), slots=12, settings=settings)

@@ -20,10 +20,10 @@ from benchmarks.measuring import cpu_s, memory_mb
 from pyspark.sql import DataFrame
 
 from sluice import Pipeline
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.session import start_session
-from sluice.engines.spark.topic import Topic
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.session import start_session
+from sluice.spark.topic import Topic
 
 OPERATORS = ("parse", "enrich", "score", "store")
 SLOTS_PER_OPERATOR = 6
@@ -69,7 +69,7 @@ def main() -> None:
         slots = SLOTS_PER_OPERATOR * len(OPERATORS)
         spark = start_session("slots", threads=slots + 8)
         engine = SparkEngine(pipeline(), root, slots=slots, spark=spark)
-        engine.start(Plan(parallelism=dict.fromkeys(OPERATORS, SLOTS_PER_OPERATOR)))
+        engine.start(Target(parallelism=dict.fromkeys(OPERATORS, SLOTS_PER_OPERATOR)))
         out = engine.runtime.topics["out"]
         while out.end_offset() == 0:
             engine.clock.sleep_s(0.1)

@@ -21,10 +21,10 @@ from benchmarks.measuring import SteadyFeed
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice import Pipeline
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.session import start_session
-from sluice.engines.spark.topic import Topic
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.session import start_session
+from sluice.spark.topic import Topic
 
 KEYS = 100_000
 RECORDS_PER_S = 20_000.0
@@ -72,7 +72,7 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
         spark=spark,
         feed=SteadyFeed("events", RECORDS_PER_S, keyed),
     )
-    engine.start(Plan(parallelism={"op": 2}))
+    engine.start(Target(parallelism={"op": 2}))
     out = engine.runtime.topics["out"]
     kind = "100,000 keys" if stateful else "stateless"
     while out.end_offset() == 0:

@@ -24,10 +24,10 @@ from benchmarks.measuring import SteadyFeed, cpu_s, resident_mb
 from pyspark.sql import SparkSession
 
 from sluice import Pipeline
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.query import QuerySettings
-from sluice.engines.spark.session import start_session
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.session import start_session
 
 RECORDS_PER_S = 2_000.0
 SAMPLES = 40
@@ -95,7 +95,7 @@ def main() -> None:
             settings=QuerySettings(trigger_s=0.1),
             feed=SteadyFeed("events", RECORDS_PER_S, events),
         )
-        engine.start(Plan(parallelism={"double": 2, "count": 2}))
+        engine.start(Target(parallelism={"double": 2, "count": 2}))
         out = engine.runtime.topics["out"]
         out.register(READER)
         before, before_cpu_s = 0, cpu_s()

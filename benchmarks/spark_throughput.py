@@ -29,12 +29,12 @@ from benchmarks.measuring import cpu_s
 from pyspark.sql import DataFrame, SparkSession
 
 from sluice import Pipeline
-from sluice.engines.spark.clock import SAMPLE_S
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.session import start_session
-from sluice.engines.spark.topic import Topic
-from sluice.engines.spark.topic.sink import arrow_schema
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.clock import SAMPLE_S
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.session import start_session
+from sluice.spark.topic import Topic
+from sluice.spark.topic.sink import arrow_schema
 
 SCHEMA = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, at TIMESTAMP"
 RECORDS_PER_FILE = 100_000
@@ -140,7 +140,7 @@ def be_plain_program(source: Path, total: int) -> None:
 
 def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, chain: bool) -> Speed:
     engine = SparkEngine(pipeline(source, chain=chain), root, slots=CORES * 3, spark=spark)
-    engine.start(Plan(parallelism=dict.fromkeys(engine.graph.names, CORES)))
+    engine.start(Target(parallelism=dict.fromkeys(engine.graph.names, CORES)))
     out = engine.runtime.topics["out"]
 
     ticked_s = [time.monotonic()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sluice.engines.spark.attach import attach as attach
-    from sluice.engines.spark.pipeline import Pipeline as Pipeline
+    from sluice.spark.attach import attach as attach
+    from sluice.spark.pipeline.definition import Pipeline as Pipeline
 
 __version__ = "0.1.0"
 
@@ -14,11 +14,11 @@ __version__ = "0.1.0"
 def __getattr__(name: str) -> Any:
     """`sluice.Pipeline` and `sluice.attach`, imported when asked for: what is not used costs nothing."""
     if name == "Pipeline":
-        from sluice.engines.spark.pipeline import Pipeline
+        from sluice.spark.pipeline.definition import Pipeline
 
         return Pipeline
     if name == "attach":
-        from sluice.engines.spark.attach import attach
+        from sluice.spark.attach import attach
 
         return attach
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

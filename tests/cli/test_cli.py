@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice.cli import main
-from sluice.control.journal import read_journal
+from sluice.journal.file import read_journal
 
 SUMMARY = [
     "avg_slots",

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice.cli import main
-from sluice.engines.spark.folders import Folders, at_batch_boundary
+from sluice.spark.pipeline.folders import Folders, at_batch_boundary
 
 SLUICE = [sys.executable, "-c", "from sluice.cli import main; main()"]
 PATIENCE_S = 240.0

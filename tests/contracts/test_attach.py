@@ -10,9 +10,11 @@ import pytest
 from sluice.control.decider import Decider
 from sluice.control.engine import RecordCount
 from sluice.control.guards import Guards
-from sluice.control.journal import MemoryJournal
 from sluice.control.loop import Loop
-from sluice.engines.spark.attach.application import (
+from sluice.journal.file import MemoryJournal
+from sluice.model import Graph, Observation, Outcome, Target
+from sluice.policy import policies
+from sluice.spark.attach.application import (
     ExecutorInfo,
     QueryBatch,
     QueryWindow,
@@ -21,10 +23,8 @@ from sluice.engines.spark.attach.application import (
     observe_application,
     useful_executors,
 )
-from sluice.engines.spark.attach.wishes import WhileIdle, WithObjective
-from sluice.engines.spark.metrics import Stage
-from sluice.model import Applied, Graph, Observation, Plan
-from sluice.policies import policies
+from sluice.spark.attach.wishes import WhileIdle, WithObjective
+from sluice.spark.metrics import Stage
 
 RECORDS_PER_CORE_S = 100.0
 INTERVAL_S = 10.0
@@ -52,7 +52,7 @@ class ModelApplication:
     def sleep_s(self, duration_s: float) -> None:
         self._time_s += duration_s
 
-    def start(self, plan: Plan) -> None:
+    def start(self, plan: Target) -> None:
         pass
 
     def observe(self) -> Observation:
@@ -111,11 +111,11 @@ class ModelApplication:
             running=False,
         )
 
-    def apply(self, plan: Plan) -> Applied:
+    def apply(self, plan: Target) -> Outcome:
         count = executors_needed(plan.parallelism, {**dict.fromkeys(plan.parallelism, 0.0), **self._work_s})
         before, self.executors = self.executors, count
         self.asked.append(count)
-        return Applied(changed=dict.fromkeys(plan.parallelism, (before, count)))
+        return Outcome(changed=dict.fromkeys(plan.parallelism, (before, count)))
 
     def stop(self) -> RecordCount:
         return RecordCount(arrived=0, processed=0, waiting=0, lost=0, duplicated=0)
@@ -130,7 +130,7 @@ def run(name: str, load: list[dict[str, float]], *, tasks: int = 8) -> tuple[Mod
         decider=Decider(policy),
         journal=journal,
         guards=Guards(min_parallelism=1, max_parallelism=MOST),
-    ).run(Plan(parallelism=dict.fromkeys(load[0], 1)), duration_s=len(load) * INTERVAL_S, interval_s=INTERVAL_S)
+    ).run(Target(parallelism=dict.fromkeys(load[0], 1)), duration_s=len(load) * INTERVAL_S, interval_s=INTERVAL_S)
     return application, [dict(entry) for entry in journal.entries if entry["kind"] == "cycle"]
 
 

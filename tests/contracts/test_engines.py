@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sluice.control.engine import Engine
-from sluice.engines.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
-from sluice.model import Plan
+from sluice.lab.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
+from sluice.model import Target
 
 RATE = 100.0
 
@@ -25,7 +25,7 @@ def simulator() -> Engine:
 
 
 ENGINES = {"simulator": simulator}
-INITIAL = Plan(parallelism={"source": 1, "work": 1})
+INITIAL = Target(parallelism={"source": 1, "work": 1})
 
 
 @pytest.fixture(params=sorted(ENGINES))
@@ -62,7 +62,7 @@ def test_an_observation_names_the_operators_and_edges_of_the_graph(engine):
 def test_applying_changes_what_differs_and_says_so(engine):
     engine.clock.sleep_s(10)
     engine.observe()
-    applied = engine.apply(Plan(parallelism={"source": 1, "work": 3}))
+    applied = engine.apply(Target(parallelism={"source": 1, "work": 3}))
     assert applied.error is None
     assert applied.changed == {"work": (1, 3)}
     engine.clock.sleep_s(10)
@@ -74,7 +74,7 @@ def test_more_instances_do_more(engine):
     engine.observe()
     engine.clock.sleep_s(20)
     before = engine.observe().operators["work"].input_rate
-    engine.apply(Plan(parallelism={"source": 1, "work": 3}))
+    engine.apply(Target(parallelism={"source": 1, "work": 3}))
     engine.clock.sleep_s(20)
     assert engine.observe().operators["work"].input_rate > 1.2 * before
 
@@ -89,7 +89,7 @@ def test_the_same_plan_changes_nothing(engine):
 
 def test_stopping_counts_every_record_and_may_be_called_twice(engine):
     engine.clock.sleep_s(20)
-    engine.apply(Plan(parallelism={"source": 2, "work": 2}))
+    engine.apply(Target(parallelism={"source": 2, "work": 2}))
     engine.clock.sleep_s(20)
     counted = engine.stop()
     assert counted.arrived == counted.processed + counted.waiting

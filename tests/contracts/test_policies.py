@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from sluice.model import Decision, Observation
-from sluice.policies import EMPTY_MEMORY, Memory, Policy, policies
+from sluice.model import Observation, Recommendation
+from sluice.policy import EMPTY_MEMORY, Memory, Policy, policies
 from tests.contracts.observations import runs, steady_run, unmeasured
 
 some_examples = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,7 +28,7 @@ def policy(name: str) -> Policy:
     return policies.create(name)
 
 
-def story(policy: Policy, observations: Sequence[Observation]) -> list[tuple[Decision, Memory]]:
+def story(policy: Policy, observations: Sequence[Observation]) -> list[tuple[Recommendation, Memory]]:
     """Decisions one after the other, memory carried over as JSON, as it is when the controller restarts."""
     memory: Memory = EMPTY_MEMORY
     told = []
@@ -39,13 +39,13 @@ def story(policy: Policy, observations: Sequence[Observation]) -> list[tuple[Dec
     return told
 
 
-def assert_sound(decision: Decision, observation: Observation) -> None:
+def assert_sound(decision: Recommendation, observation: Observation) -> None:
     assert decision.parallelism.keys() <= observation.operators.keys()
     assert all(isinstance(wish, int) and 1 <= wish <= 10**9 for wish in decision.parallelism.values())
     assert decision.sizes.keys() <= observation.operators.keys()
     assert re.search(r"\d", decision.reason), f"no number in the reason: {decision.reason!r}"
     assert "\n" not in decision.reason
-    assert Decision.model_validate_json(decision.to_json()) == decision
+    assert Recommendation.model_validate_json(decision.to_json()) == decision
 
 
 def test_parameters_are_frozen_documented_and_plain(name: str, policy: Policy) -> None:

@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.control.guards import Guards, divide
-from sluice.model import Decision, Graph, Operator
+from sluice.model import Graph, Operator, Recommendation
 
 GRAPH = Graph(operators=(Operator(name="a"), Operator(name="b", max_parallelism=6), Operator(name="c")))
 NOW = {"a": 2, "b": 2, "c": 2}
 
 
 def guarded(guards, wish, *, time_s=100.0, last_rescale_s=None):
-    return guards.apply(Decision(parallelism=wish, reason="1"), NOW, GRAPH, time_s, last_rescale_s)
+    return guards.apply(Recommendation(parallelism=wish, reason="1"), NOW, GRAPH, time_s, last_rescale_s)
 
 
 def test_the_thesis_example_of_dividing_slots():
@@ -68,7 +68,7 @@ def test_cool_down_keeps_the_wish_but_does_not_let_it_through():
 
 
 def test_holding_is_not_scaled_up_by_a_factor():
-    left = Guards(over_provisioning=2.0).apply(Decision.hold("no"), NOW, GRAPH, 0.0, None)
+    left = Guards(over_provisioning=2.0).apply(Recommendation.hold("no"), NOW, GRAPH, 0.0, None)
     assert left.parallelism == NOW
 
 

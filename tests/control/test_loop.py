@@ -8,10 +8,10 @@ import pytest
 from sluice.control.decider import Decider
 from sluice.control.engine import RecordCount
 from sluice.control.guards import Guards
-from sluice.control.journal import MemoryJournal
 from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
-from sluice.model import Applied, Decision, Graph, Observation, Operator, OperatorMetrics, Placement, Plan
+from sluice.journal.file import MemoryJournal
+from sluice.model import Graph, Observation, Operator, OperatorMetrics, Outcome, Placement, Recommendation, Target
 
 
 @dataclass
@@ -19,7 +19,7 @@ class FakeEngine:
     """Keeps what it is told; `apply` can be made to fail."""
 
     fails: list[Exception | str] = field(default_factory=list)
-    plan: Plan | None = None
+    plan: Target | None = None
     applied: list[dict[str, int]] = field(default_factory=list)
     stopped: int = 0
     time_s: float = 0.0
@@ -48,11 +48,11 @@ class FakeEngine:
             problem = self.fails.pop(0)
             if isinstance(problem, Exception):
                 raise problem
-            return Applied(error=problem)
+            return Outcome(error=problem)
         changed = {"a": (self.plan.parallelism["a"], plan.parallelism["a"])}
         self.plan = plan
         self.applied.append(plan.parallelism)
-        return Applied(changed=changed, downtime_s=1.0)
+        return Outcome(changed=changed, downtime_s=1.0)
 
     def stop(self):
         self.stopped += 1
@@ -70,7 +70,9 @@ class Scripted:
         action = self.script[min(step, len(self.script) - 1)]
         if isinstance(action, Exception):
             raise action
-        decision = Decision(parallelism={"a": action}, reason=f"wants {action}") if isinstance(action, int) else action
+        decision = (
+            Recommendation(parallelism={"a": action}, reason=f"wants {action}") if isinstance(action, int) else action
+        )
         return decision, {"step": step + 1}
 
 
@@ -78,7 +80,7 @@ def run(policy, engine=None, *, cycles=3, timeout_s=None, should_stop=lambda: Fa
     engine = engine or FakeEngine()
     journal = MemoryJournal()
     loop = Loop(engine=engine, decider=Decider(policy, timeout_s), journal=journal, **parts)
-    loop.run(Plan(parallelism={"a": 1}), duration_s=10 * cycles, interval_s=10, should_stop=should_stop)
+    loop.run(Target(parallelism={"a": 1}), duration_s=10 * cycles, interval_s=10, should_stop=should_stop)
     return engine, [entry for entry in journal.entries if entry["kind"] == "cycle"]
 
 
@@ -98,7 +100,7 @@ class Counting(Scripted):
 
     def decide(self, observation, memory):
         asked = memory.get("asked", 0) + 1
-        wish = Decision(parallelism={"a": observation.parallelism["a"] + 1}, reason=f"asked {asked} times")
+        wish = Recommendation(parallelism={"a": observation.parallelism["a"] + 1}, reason=f"asked {asked} times")
         return wish, {"asked": asked}
 
 
@@ -126,7 +128,7 @@ def test_a_policy_that_raises_holds_and_the_loop_goes_on():
     ("nonsense", "problem"),
     [
         (None, "policy returned None instead of a decision"),
-        (Decision(parallelism={"x": 2}, reason="2"), "policy wished for unknown operators: x"),
+        (Recommendation(parallelism={"x": 2}, reason="2"), "policy wished for unknown operators: x"),
     ],
 )
 def test_a_nonsense_wish_is_refused_by_name(nonsense, problem):
@@ -145,8 +147,8 @@ def test_a_policy_that_overruns_holds_until_it_returns_and_its_answer_is_thrown_
             Stuck.calls += 1
             if Stuck.calls == 1:
                 gate.wait()
-                return Decision(parallelism={"a": 99}, reason="too late"), {"late": True}
-            return Decision(parallelism={"a": 2}, reason="wants 2"), memory
+                return Recommendation(parallelism={"a": 99}, reason="too late"), {"late": True}
+            return Recommendation(parallelism={"a": 2}, reason="wants 2"), memory
 
     decider = Decider(Stuck(), timeout_s=0.05)
     seen = Observation(time_s=0, interval_s=1, operators={"a": OperatorMetrics(parallelism=1)})
@@ -221,7 +223,7 @@ def test_the_engine_is_stopped_and_counted_even_if_observing_fails():
     journal = MemoryJournal()
     loop = Loop(engine=engine, decider=Decider(Scripted(1)), journal=journal)
     with pytest.raises(OSError, match="gone"):
-        loop.run(Plan(parallelism={"a": 1}), duration_s=30, interval_s=10)
+        loop.run(Target(parallelism={"a": 1}), duration_s=30, interval_s=10)
     assert engine.stopped == 1
     assert journal.entries[-1]["kind"] == "end"
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from sluice.errors import BadInputError
 from sluice.model import (
     Cluster,
-    Decision,
     Edge,
     Graph,
     Observation,
     Operator,
     Placement,
-    Plan,
+    Recommendation,
+    Target,
     Topology,
     observation_schema,
     unknown_metrics,
@@ -106,8 +106,8 @@ def test_observations_survive_json(operators):
 def test_the_other_values_survive_json():
     values = [
         Graph(operators=(Operator(name="a"), Operator(name="b")), edges=(Edge(source="a", target="b", share=0.5),)),
-        Decision(parallelism={"a": 2}, reason="because 2", measures={"regret": 0.5}),
-        Plan(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 2}}), notes=("x",)),
+        Recommendation(parallelism={"a": 2}, reason="because 2", measures={"regret": 0.5}),
+        Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 2}}), notes=("x",)),
         Cluster.uniform(2, 4, cpu=1.0),
     ]
     for value in values:
@@ -120,12 +120,12 @@ def test_an_edge_is_written_with_from_and_to():
 
 def test_values_do_not_change():
     with pytest.raises(ValueError, match="frozen"):
-        Decision.hold("no").reason = "yes"
+        Recommendation.hold("no").reason = "yes"
 
 
 def test_a_hold_wishes_nothing():
-    assert Decision.hold("2 of 5 samples so far").is_hold
-    assert not Decision(parallelism={"a": 1}, reason="r").is_hold
+    assert Recommendation.hold("2 of 5 samples so far").is_hold
+    assert not Recommendation(parallelism={"a": 1}, reason="r").is_hold
 
 
 def test_placement_counts_tasks():

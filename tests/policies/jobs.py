@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sluice.model import Decision, Observation
-from sluice.policies import EMPTY_MEMORY, Policy
+from sluice.model import Observation, Recommendation
+from sluice.policy import EMPTY_MEMORY, Policy
 
 
 def job(*edges: str, time_s: float = 0.0, interval_s: float = 15.0, **operators: dict[str, Any]) -> Observation:
@@ -25,7 +25,7 @@ def wish(policy: Policy, observation: Observation) -> dict[str, int]:
     return policy.decide(observation, EMPTY_MEMORY)[0].parallelism
 
 
-def decisions(policy: Policy, observations: Iterable[Observation]) -> list[Decision]:
+def decisions(policy: Policy, observations: Iterable[Observation]) -> list[Recommendation]:
     """One after the other, memory carried over."""
     memory, made = EMPTY_MEMORY, []
     for observation in observations:

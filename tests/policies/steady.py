@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sluice.model import Decision, Observation
-from sluice.policies import EMPTY_MEMORY, Memory, Policy
+from sluice.model import Observation, Recommendation
+from sluice.policy import EMPTY_MEMORY, Memory, Policy
 
 Curve = Callable[[int], float]
 
@@ -32,7 +32,7 @@ class Chain:
     memory: Memory = field(default_factory=lambda: EMPTY_MEMORY)
     reconfigurations: int = 0
     time_s: float = 0.0
-    decisions: list[Decision] = field(default_factory=list)
+    decisions: list[Recommendation] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.parallelism = dict.fromkeys(self.curves, 1) | self.parallelism
@@ -83,7 +83,7 @@ class Chain:
             }
         )
 
-    def step(self, policy: Policy) -> Decision:
+    def step(self, policy: Policy) -> Recommendation:
         decision, self.memory = policy.decide(self.observe(), self.memory)
         wish = self.parallelism | decision.parallelism
         self.reconfigurations += wish != self.parallelism

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sluice.modelling.history import History
-from sluice.policies import policies
-from sluice.policies.conservative import acquire, choose
+from sluice.learning.conservative import acquire, choose
+from sluice.learning.history import History
 from sluice.policies.conttune import ContTune, recall
+from sluice.policy import policies
 from tests.policies.jobs import job
 from tests.policies.steady import Chain
 

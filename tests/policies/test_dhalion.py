@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from sluice.model import Decision, Observation
-from sluice.policies import EMPTY_MEMORY
+from sluice.model import Observation, Recommendation
 from sluice.policies.dhalion import Dhalion, Diagnosis, Symptoms, regulate
+from sluice.policy import EMPTY_MEMORY
 from tests.policies.jobs import job, wish
 
 QUIET = {"backpressure": 0.0, "buffer_usage": 0.5}
@@ -133,9 +133,9 @@ def test_the_reason_names_symptom_and_factor():
 
 
 def test_the_three_steps_can_be_replaced_one_by_one():
-    def one_more(observation: Observation, diagnosis: Diagnosis) -> Decision:
+    def one_more(observation: Observation, diagnosis: Diagnosis) -> Recommendation:
         named = {name: observation.parallelism[name] + 1 for name in diagnosis.under_provisioned}
-        return Decision(parallelism=named, reason="one more at a time")
+        return Recommendation(parallelism=named, reason="one more at a time")
 
     def always_sick(_: Observation) -> Symptoms:
         return Symptoms(lag_growth={"source": 8000.0})

@@ -4,10 +4,10 @@ import json
 import numpy as np
 import pytest
 
-from sluice.policies import policies
-from sluice.policies.budget import within_budget
-from sluice.policies.capacity_tracking import Belief, exploration_weight, track
+from sluice.dataflow.budget import within_budget
+from sluice.learning.capacity_tracking import Belief, exploration_weight, track
 from sluice.policies.dragster import Dragster
+from sluice.policy import policies
 from tests.policies.jobs import job
 from tests.policies.steady import Chain
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from sluice.model import Observation
-from sluice.policies import EMPTY_MEMORY
 from sluice.policies.flink import Flink
+from sluice.policy import EMPTY_MEMORY
 from tests.policies.jobs import decisions, job, wish
 
 PLAIN = Flink(restart_s=0.0)

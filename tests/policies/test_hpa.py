@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sluice.model import Observation
-from sluice.policies import EMPTY_MEMORY
 from sluice.policies.hpa_cpu import HpaCpu
 from sluice.policies.hpa_varga import HpaVarga
+from sluice.policy import EMPTY_MEMORY
 from tests.policies.jobs import decisions, job, wish
 
 

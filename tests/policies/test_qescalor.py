@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sluice.errors import BadInputError
-from sluice.model import Decision
-from sluice.policies import EMPTY_MEMORY, policies
+from sluice.model import Recommendation
+from sluice.policy import EMPTY_MEMORY, policies
 from tests.contracts.observations import steady_run
 from tests.policies.jobs import decisions, job, wish
 
@@ -162,7 +162,7 @@ def test_never_wishes_for_more_than_allowed():
 
 def test_many_sizes_and_a_huge_load_still_get_an_answer():
     decision = decisions(qescalor(prices="example", max_instances=200), [window(0, 30_000, parallelism=3)])[0]
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, Recommendation)
     assert decision.parallelism["op"] <= 200
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from sluice.control.journal import MemoryJournal
-from sluice.experiments.run import RunSpec, run, simulated_engine
-from sluice.experiments.summary import Summary, summarise
-from sluice.pipelines import pipelines
-from sluice.policies import policies
-from sluice.workloads import workloads
+from sluice.journal.file import MemoryJournal
+from sluice.lab.pipelines import pipelines
+from sluice.lab.run import RunSpec, run, simulated_engine
+from sluice.lab.summary import Summary, summarise
+from sluice.lab.workloads import workloads
+from sluice.policy import policies
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.policies import EMPTY_MEMORY
 from sluice.policies.threshold import Threshold
+from sluice.policy import EMPTY_MEMORY
 from tests.policies.jobs import job, wish
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sluice.engines.spark.job import SparkJob
-from sluice.pipelines import pipelines
+from sluice.lab.pipelines import pipelines
+from sluice.spark.pipeline.job import SparkJob
 
 Tables = dict[str, pa.Table]
 START_S = 1_800_000_000.0
@@ -129,7 +129,7 @@ def _classified(tables: Tables) -> pd.DataFrame:
 
     from PIL import Image
 
-    from sluice.pipelines.inference import trained
+    from sluice.lab.pipelines.inference import trained
 
     pixels = np.stack([np.asarray(Image.open(io.BytesIO(file))) for file in tables["images"]["image"].to_pylist()])
     side = pixels.shape[1] // 8

@@ -16,7 +16,7 @@ TASK_THREADS = 16
 @pytest.fixture(scope="session")
 def java() -> None:
     """For tests that start Spark some other way than by the shared session."""
-    from sluice.engines.spark.session import java_home_problem
+    from sluice.spark.session import java_home_problem
 
     if problem := java_home_problem():
         pytest.skip(problem)
@@ -24,7 +24,7 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
-    from sluice.engines.spark.session import start_session
+    from sluice.spark.session import start_session
 
     session = start_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"})
     yield session

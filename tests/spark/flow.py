@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.query import QuerySettings
-from sluice.engines.spark.topic import Topic
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.topic import Topic
 from tests.spark.jobs import FLUSH_KEY, Job, flush, to_table
 
 QUICK = QuerySettings(trigger_s=0.2)
@@ -108,7 +108,7 @@ def run_with_rescales(
     frames = job.inputs(records)
     engine = SparkEngine(job.build(), root, slots=24, spark=spark, settings=QUICK)
     names = engine.graph.names
-    engine.start(Plan(parallelism=dict.fromkeys(names, 2)))
+    engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
         with Feeder(engine, frames, pieces=pieces or 20 + 10 * rescales, pause_s=pause_s, share=share):
             for number in range(rescales) if share == 1.0 else itertools.count():

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sluice
-from sluice.control.journal import MemoryJournal
-from sluice.engines.spark.attach import Attachment
 from sluice.errors import BadInputError
-from sluice.model import Decision, Observation
+from sluice.journal.file import MemoryJournal
+from sluice.model import Observation, Recommendation
+from sluice.spark.attach import Attachment
 from tests.spark import stepload
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class Wish:
 
     executors: int
 
-    def decide(self, observation: Observation, memory: Any) -> tuple[Decision, Any]:
+    def decide(self, observation: Observation, memory: Any) -> tuple[Recommendation, Any]:
         wish = dict.fromkeys(observation.operators, self.executors)
-        return Decision(parallelism=wish, reason=f"wants {self.executors}"), memory
+        return Recommendation(parallelism=wish, reason=f"wants {self.executors}"), memory
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.topic import Topic
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.topic import Topic
 from tests.spark.answers import Answer, Tables, comparable, inputs, whole
 from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
 
@@ -41,7 +41,7 @@ def check_query(answer: Answer, spark: object, root: Path, *, events: int, resca
     expected = comparable(answer.answer(tables))
     engine = SparkEngine(job.pipeline, root, slots=32, spark=spark, settings=QUICK)
     names = engine.graph.names
-    engine.start(Plan(parallelism=dict.fromkeys(names, 2)))
+    engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
         for number, block in enumerate(blocks):
             _append(engine, block, "test", number)

@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
-from sluice.engines.spark.standalone import read_state
+from sluice.spark.cluster.standalone import read_state
 from tests.spark import stepload
 from tests.spark.lifechecks import CHECKS, Job
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from sluice.engines.spark.standalone import ClusterState, alive_workers, down, read_state, up
+from sluice.spark.cluster.standalone import ClusterState, alive_workers, down, read_state, up
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,7 +89,7 @@ def cluster(home: Path, *, workers: int = 2, slots: int = 4) -> Iterator[Cluster
 
 
 def session(master: str, **settings: str) -> SparkSession:
-    from sluice.engines.spark.session import start_session
+    from sluice.spark.session import start_session
 
     return start_session(
         "stepload",
@@ -253,7 +253,7 @@ def latencies(
 
     Its row counts would not do: what is computed anew after a loss is in them twice.
     """
-    from sluice.engines.spark.attach.application import read_batch
+    from sluice.spark.attach.application import read_batch
 
     ended = {
         one["sources"][0]["endOffset"]["logOffset"]: read_batch(one).ended_s for one in progress if one["numInputRows"]

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sluice.cli import main
-from sluice.engines.spark import standalone
-from sluice.engines.spark.topic import Topic
+from sluice.spark.cluster import standalone
+from sluice.spark.topic import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

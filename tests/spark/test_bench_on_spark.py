@@ -2,10 +2,10 @@
 
 import pytest
 
-from sluice.experiments.bench.bench import run_bench
-from sluice.experiments.bench.grid import Choice, grid
-from sluice.experiments.bench.on_spark import score_groups_on_spark
-from sluice.experiments.bench.statistics import score_groups
+from sluice.lab.bench.bench import run_bench
+from sluice.lab.bench.grid import Choice, grid
+from sluice.lab.bench.on_spark import score_groups_on_spark
+from sluice.lab.bench.statistics import score_groups
 
 pytestmark = pytest.mark.spark
 

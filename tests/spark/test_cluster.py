@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from sluice.cli import main
-from sluice.engines.spark import standalone
 from sluice.errors import BadInputError
+from sluice.spark.cluster import standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

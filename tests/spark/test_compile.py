@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice import Pipeline
-from sluice.engines.spark.compile import compile_pipeline
 from sluice.errors import BadInputError
+from sluice.spark.pipeline.compile import compile_pipeline
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.engines.spark.session import java_home_problem
+from sluice.spark.session import java_home_problem
 from tests.spark.killing import kill_and_finish
 
 pytestmark = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sluice.engines.spark import localfiles
+from sluice.spark import local_files as localfiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

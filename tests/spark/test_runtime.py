@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 
 from sluice import Pipeline
-from sluice.engines.spark.engine import SparkEngine
-from sluice.engines.spark.query import QuerySettings
-from sluice.engines.spark.runtime import OperatorFailedError
-from sluice.engines.spark.topic import Topic
 from sluice.errors import BadInputError
-from sluice.model import Plan
+from sluice.model import Target
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.pipeline.runtime import OperatorFailedError
+from sluice.spark.topic import Topic
 from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
 from tests.spark.jobs import to_table
 
@@ -60,7 +60,7 @@ def latest(root) -> pd.DataFrame:
 
 def started(spark, root, pipeline: Pipeline | None = None, **plan: int) -> SparkEngine:
     engine = SparkEngine(pipeline or summing(), root, slots=12, spark=spark, settings=QUICK)
-    engine.start(Plan(parallelism={"checked": 1, "totals": 1, **plan}))
+    engine.start(Target(parallelism={"checked": 1, "totals": 1, **plan}))
     return engine
 
 
@@ -80,7 +80,7 @@ def test_a_stopped_run_goes_on_where_it_was_with_the_plan_it_had(spark, tmp_path
     first = started(spark, tmp_path)
     append(first, numbers(0, 500), 0)
     wait_until(lambda: drained(first), first, "drained pipeline")
-    assert first.apply(Plan(parallelism={"checked": 3, "totals": 5})).error is None
+    assert first.apply(Target(parallelism={"checked": 3, "totals": 5})).error is None
     assert first.runtime.queries["totals"].state.state_partitions == 5
     append(first, numbers(500, 500), 1)
     first.stop()
@@ -109,7 +109,7 @@ def test_a_failing_operator_is_named_with_its_traceback_and_loses_nothing(spark,
     with pytest.raises(OperatorFailedError, match=r"operator 'checked' failed: .*six is right out") as caught:
         wait_until(lambda: False, failing, "end")
     assert "in picky" in caught.value.details
-    assert failing.apply(Plan(parallelism={"checked": 2, "totals": 1})).error is not None
+    assert failing.apply(Target(parallelism={"checked": 2, "totals": 1})).error is not None
     count = failing.stop()
     assert (count.arrived, count.processed, count.waiting, count.lost) == (10, 5, 5, 0)
 
@@ -131,7 +131,7 @@ def test_a_rewrite_that_fails_leaves_the_operator_as_it_was(spark, tmp_path, mon
             raise OSError("no space left on device")
 
         monkeypatch.setattr(engine.runtime.queries["totals"], "rewrite_state", fails)
-        applied = engine.apply(Plan(parallelism={"checked": 2, "totals": 8}))
+        applied = engine.apply(Target(parallelism={"checked": 2, "totals": 8}))
         assert applied.changed == {"checked": (1, 2)}
         assert applied.error == "totals stays at 2: no space left on device"
         append(engine, numbers(100, 100), 1)
@@ -154,7 +154,7 @@ def test_plans_that_cannot_be_run_are_refused_and_the_old_one_runs_on(spark, tmp
             "the plan names no parallelism for operator 'totals'": {"checked": 1},
         }
         for complaint, wish in refused.items():
-            assert engine.apply(Plan(parallelism=wish)).error == complaint
+            assert engine.apply(Target(parallelism=wish)).error == complaint
         assert engine.runtime.parallelism == {"checked": 1, "totals": 1}
     finally:
         engine.stop()
@@ -164,7 +164,7 @@ def test_plans_that_cannot_be_run_are_refused_and_the_old_one_runs_on(spark, tmp
     other.sink("out", other.operator("copy", lambda numbers: numbers, "numbers"))
     engine = SparkEngine(other, tmp_path, slots=12, spark=spark)
     with pytest.raises(BadInputError, match=r"holds pipeline 'summing' .*not 'other'"):
-        engine.start(Plan(parallelism={"copy": 1}))
+        engine.start(Target(parallelism={"copy": 1}))
 
 
 def test_a_full_topic_holds_its_writer_back_and_the_observation_says_who(spark, tmp_path):
@@ -175,7 +175,7 @@ def test_a_full_topic_holds_its_writer_back_and_the_observation_says_who(spark, 
     pipeline.sink("out", pipeline.operator("slow", lambda fast: fast, "fast", slot_rate=20))
     settings = QuerySettings(trigger_s=0.2, topic_bound_records=500)
     engine = SparkEngine(pipeline, tmp_path, slots=4, spark=spark, settings=settings)
-    engine.start(Plan(parallelism={"fast": 1, "slow": 1}))
+    engine.start(Target(parallelism={"fast": 1, "slow": 1}))
     try:
         for piece in range(20):
             append(engine, numbers(100 * piece, 100), piece)

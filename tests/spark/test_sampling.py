@@ -7,13 +7,13 @@ import os
 import pyarrow as pa
 import pytest
 
-from sluice.engines.spark.pipeline import Pipeline
-from sluice.engines.spark.sampling import SparkSampling
-from sluice.engines.spark.session import java_home_problem
 from sluice.errors import BadInputError, SluiceError
+from sluice.learning.performance import PerformanceModel
+from sluice.learning.sampling import Convergence, FixedStepSampling
 from sluice.model import InstanceSize
-from sluice.modelling.performance import PerformanceModel
-from sluice.modelling.sampling import Convergence, FixedStepSampling
+from sluice.spark.pipeline.definition import Pipeline
+from sluice.spark.pipeline.sampling import SparkSampling
+from sluice.spark.session import java_home_problem
 
 CORES = len(os.sched_getaffinity(0))
 RECORDS = pa.table({"key": list(range(2_000)), "text": [f"text {number}" for number in range(2_000)]})

@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from sluice.engines.spark.topic import HeldBack, ReaderControl, Topic
-from sluice.engines.spark.topic.sink import TopicSink, arrow_schema
-from sluice.engines.spark.topic.source import stream_from
+from sluice.spark.topic import HeldBack, ReaderControl, Topic
+from sluice.spark.topic.sink import TopicSink, arrow_schema
+from sluice.spark.topic.source import stream_from
 
 pytestmark = pytest.mark.spark
 

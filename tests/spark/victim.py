@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from sluice.engines.spark.query import OperatorQuery
-from sluice.engines.spark.topic.commits import CommitLog
-from sluice.engines.spark.topic.log import Topic
+from sluice.spark.pipeline.query import OperatorQuery
+from sluice.spark.topic.commits import CommitLog
+from sluice.spark.topic.log import Topic
 from tests.spark.flow import run_with_rescales
 from tests.spark.jobs import JOBS
 

@@ -16,12 +16,12 @@ from sluice.cli.listings import AsJson
 from sluice.cli.run import ENGINE_DEFAULTS
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, unknown_name
-from sluice.experiments.bench.bench import run_bench
-from sluice.experiments.bench.cell import Result
-from sluice.experiments.bench.grid import Cell, Choice, grid
-from sluice.experiments.bench.on_spark import score_groups_on_spark
-from sluice.experiments.bench.statistics import GroupScore, compare, estimate, score_groups
-from sluice.report.figures import UNKNOWN, narrow, plain
+from sluice.lab.bench.bench import run_bench
+from sluice.lab.bench.cell import Result
+from sluice.lab.bench.grid import Cell, Choice, grid
+from sluice.lab.bench.on_spark import score_groups_on_spark
+from sluice.lab.bench.statistics import GroupScore, compare, estimate, score_groups
+from sluice.lab.report.figures import UNKNOWN, narrow, plain
 
 Names = list[str] | None
 QUERIES = ["q1", "q2", "q3", "q5", "q8", "q11"]

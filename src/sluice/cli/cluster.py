@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.engines.spark import standalone
+from sluice.spark.cluster import standalone
 
 cluster = typer.Typer(
     help="Start, look at and end a small standalone Spark cluster on this machine.", no_args_is_help=True

@@ -13,7 +13,7 @@ from sluice.cli.app import app
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import Observation, observation_schema, unknown_metrics
-from sluice.policies import EMPTY_MEMORY, Memory, policies
+from sluice.policy import EMPTY_MEMORY, Memory, policies
 
 
 @app.command("decide")

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.engines.spark.doctor import Finding, diagnose
 from sluice.errors import SluiceError
+from sluice.spark.doctor import Finding, diagnose
 
 COLOURS = {"ok": "green", "warning": "yellow", "problem": "red"}
 

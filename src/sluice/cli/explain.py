@@ -12,8 +12,8 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.control.journal import read_journal
-from sluice.report.explain import explain, held_back
+from sluice.journal.explain import explain, held_back
+from sluice.journal.file import read_journal
 
 
 @app.command("explain")

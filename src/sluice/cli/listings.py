@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from sluice.cli.app import app
-from sluice.pipelines import pipelines
-from sluice.policies import policies
+from sluice.lab.pipelines import pipelines
+from sluice.lab.workloads import workloads
+from sluice.policy import policies
 from sluice.registry import Registry
-from sluice.workloads import workloads
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 

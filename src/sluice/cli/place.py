@@ -67,7 +67,7 @@ def place_command(
         return
     placed = placers.create(strategy, parse_settings(settings or ())).place(request)
     if picture and placed.feasible:
-        from sluice.report.placement import write_picture
+        from sluice.lab.report.placement import write_picture
 
         write_picture(request, placed, picture)
     _show(request, placed, strategy, as_json)
@@ -109,7 +109,7 @@ def _show(request: PlacementRequest, placed: Placed, strategy: str, as_json: boo
     if not placed.feasible:
         console.print(f"[red]no plan[/red]: {placed.reason}")
         return
-    from sluice.report.placement import terminal_picture
+    from sluice.lab.report.placement import terminal_picture
 
     console.print(terminal_picture(request, placed))
     console.print(f"[dim]{strategy}: {placed.explored:,} alternatives in {placed.elapsed_s * 1000:.1f} ms[/dim]")

@@ -13,10 +13,10 @@ from rich.table import Column, Table
 
 from sluice.cli.app import app
 from sluice.cli.settings import parse_settings
-from sluice.control.memory import write_atomically
 from sluice.errors import BadInputError
-from sluice.experiments.profiling import Measuring, profile_job
-from sluice.pipelines import RunsOnSpark, pipelines
+from sluice.files import replace_file
+from sluice.lab.pipelines import RunsOnSpark, pipelines
+from sluice.lab.profiling import Measuring, profile_job
 from sluice.placement.profile import Profile
 
 
@@ -46,7 +46,7 @@ def profile_command(
     how = Measuring(parallelisms=_parallelisms(parallelism), settle_s=settle, measure_s=measure, seed=seed)
     profile = _measured(pipeline, definition, how, Console(stderr=True, quiet=as_json))
     path = out or Path(f"{pipeline}-profile.json")
-    write_atomically(path, profile.model_dump_json(indent=2).encode())
+    replace_file(path, profile.model_dump_json(indent=2).encode(), durable=True)
     if as_json:
         print(profile.model_dump_json(indent=2))
     else:
@@ -54,8 +54,8 @@ def profile_command(
 
 
 def _measured(name: str, definition: RunsOnSpark, how: Measuring, console: Console) -> Profile:
-    from sluice.engines.spark.engine import task_threads
-    from sluice.engines.spark.session import start_session
+    from sluice.spark.pipeline.engine import task_threads
+    from sluice.spark.session import start_session
 
     job = definition.spark()
     spark = start_session(f"sluice profile {name}", threads=task_threads(job.pipeline, max(how.parallelisms)))

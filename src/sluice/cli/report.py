@@ -12,9 +12,9 @@ from rich.console import Console
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.errors import SluiceError
-from sluice.report.content import collect
-from sluice.report.export import write_csv, write_pictures
-from sluice.report.page import write_page
+from sluice.lab.report.content import collect
+from sluice.lab.report.export import write_csv, write_pictures
+from sluice.lab.report.page import write_page
 
 
 @app.command("report")

@@ -15,8 +15,8 @@ from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.cli.settings import parse_settings
 from sluice.errors import unknown_name
-from sluice.experiments.reproduce import Table, Verdict, reproductions
-from sluice.report.figures import with_unit
+from sluice.lab.report.figures import with_unit
+from sluice.lab.reproduce import Table, Verdict, reproductions
 
 STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS: "yellow", Verdict.SHOWN: "dim"}
 

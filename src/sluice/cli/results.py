@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.report.results import write_results
+from sluice.lab.report.results import write_results
 
 
 @app.command("results")

@@ -21,12 +21,15 @@ from sluice.cli.app import app
 from sluice.cli.settings import parse_settings
 from sluice.cli.view import RunView
 from sluice.control.guards import Guards
-from sluice.control.journal import Entry, FileJournal, Journal, MemoryJournal, read_journal
-from sluice.control.memory import MemoryStore, write_atomically
+from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError, unknown_name
-from sluice.experiments.placing import Placing, Workers
-from sluice.experiments.run import THESIS_GUARDS, RunSpec, run, simulated_engine
-from sluice.experiments.spark import (
+from sluice.files import replace_file
+from sluice.journal.file import Entry, FileJournal, Journal, MemoryJournal, read_journal
+from sluice.lab.pipelines import PipelineDefinition, pipelines
+from sluice.lab.pipelines.profiled import ProfiledPipeline
+from sluice.lab.placing import Placing, Workers
+from sluice.lab.run import THESIS_GUARDS, RunSpec, run, simulated_engine
+from sluice.lab.spark_run import (
     DEFAULT_DURATION_S,
     PipelineFile,
     SparkSettings,
@@ -34,14 +37,12 @@ from sluice.experiments.spark import (
     spark_engine,
     working_folder,
 )
-from sluice.experiments.summary import Summary, summarise
-from sluice.pipelines import PipelineDefinition, pipelines
-from sluice.pipelines.profiled import ProfiledPipeline
+from sluice.lab.summary import Summary, summarise
+from sluice.lab.workloads import Workload, duration_s, workloads
 from sluice.placement import placers
 from sluice.placement.profile import read_profile
-from sluice.policies import policies
+from sluice.policy import policies
 from sluice.registry import build
-from sluice.workloads import Workload, duration_s, workloads
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def run_command(
         entries = _run_with_progress(spec, out, store, quiet=as_json)
     summary = summarise(entries, spec.slo_s)
     if out:
-        write_atomically(out / "summary.json", summary.model_dump_json(indent=2).encode())
+        replace_file(out / "summary.json", summary.model_dump_json(indent=2).encode(), durable=True)
         _draw(out)
     _show(summary, out, as_json)
 
@@ -201,7 +202,7 @@ def _run_on_spark(
     title: str,
     quiet: bool,
 ) -> list[Entry]:
-    from sluice.engines.spark.runtime import OperatorFailedError
+    from sluice.spark.pipeline.runtime import OperatorFailedError
 
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)
@@ -220,7 +221,7 @@ def _run_on_spark(
     generated = generator_report(root)
     if generated is not None:
         if out:
-            write_atomically(out / "generator.json", generated.model_dump_json(indent=2).encode())
+            replace_file(out / "generator.json", generated.model_dump_json(indent=2).encode(), durable=True)
         if not quiet:
             console.print(f"generated {generated.summary()}", highlight=False)
     return entries()
@@ -270,8 +271,8 @@ def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | Non
 
 
 def _draw(out: Path) -> None:
-    from sluice.report.content import collect
-    from sluice.report.page import write_page
+    from sluice.lab.report.content import collect
+    from sluice.lab.report.page import write_page
 
     write_page(collect([out]), out / "report.html")
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from sluice.cli.app import app
 from sluice.cli.bench import Names, On, Processes, narrow_table, run_with_progress
 from sluice.cli.listings import AsJson
-from sluice.experiments.bench.grid import Choice, grid
-from sluice.experiments.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
-from sluice.report.figures import narrow
+from sluice.lab.bench.grid import Choice, grid
+from sluice.lab.report.figures import narrow
+from sluice.lab.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
 
 
 @app.command("tune")

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from sluice.control.journal import Entry
+from sluice.journal.file import Entry
 
 DECISIONS_SHOWN = 5
 COLUMNS = ("operator", "slots", "in /s", "out /s", "busy", "held back", "lag", "latency s")

@@ -6,15 +6,15 @@ import queue
 import threading
 from dataclasses import dataclass
 
-from sluice.model import Decision, Observation
-from sluice.policies import Memory, Policy, asked_while_cooling
+from sluice.model import Observation, Recommendation
+from sluice.policy import Memory, Policy, asked_while_cooling
 
 
 @dataclass(frozen=True)
 class Answer:
     """A decision that is safe to use; `problem` says why it is a hold nobody wished for."""
 
-    decision: Decision
+    decision: Recommendation
     memory: Memory
     problem: str | None = None
 
@@ -42,17 +42,17 @@ class Decider:
                 decision, learned = self._ask_in_time(observation, memory, self._timeout_s)
         except Exception as error:
             return _refused(f"policy failed: {type(error).__name__}: {error}", memory)
-        if not isinstance(decision, Decision):
+        if not isinstance(decision, Recommendation):
             return _refused(f"policy returned {decision!r} instead of a decision", memory)
         strangers = sorted((decision.parallelism.keys() | decision.sizes.keys()) - observation.operators.keys())
         if strangers:
             return _refused(f"policy wished for unknown operators: {', '.join(strangers)}", memory)
         return Answer(decision, learned)
 
-    def _ask_in_time(self, observation: Observation, memory: Memory, timeout_s: float) -> tuple[Decision, Memory]:
+    def _ask_in_time(self, observation: Observation, memory: Memory, timeout_s: float) -> tuple[Recommendation, Memory]:
         if self._overdue is not None and self._overdue.is_alive():
             raise TimeoutError("still busy with an earlier observation")
-        answers: queue.SimpleQueue[tuple[Decision, Memory] | Exception] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[tuple[Recommendation, Memory] | Exception] = queue.SimpleQueue()
 
         def work() -> None:
             try:
@@ -74,4 +74,4 @@ class Decider:
 
 def _refused(problem: str, memory: Memory) -> Answer:
     problem = " ".join(problem.split())
-    return Answer(Decision.hold(f"hold: {problem}"), memory, problem)
+    return Answer(Recommendation.hold(f"hold: {problem}"), memory, problem)

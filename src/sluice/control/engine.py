@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sluice.model import Applied, Graph, Observation, Plan
+from sluice.model import Graph, Observation, Outcome, Target
 from sluice.model.base import Count, Frozen, NonNegative
 
 
@@ -38,13 +38,13 @@ class Engine(Protocol):
     @property
     def clock(self) -> Clock: ...
 
-    def start(self, plan: Plan) -> None: ...
+    def start(self, plan: Target) -> None: ...
 
     def observe(self) -> Observation:
         """What happened since the last call (or since `start`)."""
         ...
 
-    def apply(self, plan: Plan) -> Applied:
+    def apply(self, plan: Target) -> Outcome:
         """Change only what differs from the running plan. On failure keep the old plan and say so in `error`."""
         ...
 

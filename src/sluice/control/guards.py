@@ -10,12 +10,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sluice.model import Decision, Graph
+from sluice.model import Graph, Recommendation
 from sluice.registry import parameter
 
 
 @dataclass(frozen=True)
-class Guarded:
+class GuardResult:
     """What is left of a wish. `cooling` means the wish is kept for the record but must not be applied."""
 
     parallelism: dict[str, int]
@@ -50,12 +50,12 @@ class Guards:
 
     def apply(
         self,
-        decision: Decision,
+        decision: Recommendation,
         current: Mapping[str, int],
         graph: Graph,
         time_s: float,
         last_rescale_s: float | None,
-    ) -> Guarded:
+    ) -> GuardResult:
         """Guard one wish; operators the decision does not name keep what they have."""
         wish = {name: decision.parallelism.get(name, count) for name, count in current.items()}
         notes: list[str] = []
@@ -68,7 +68,7 @@ class Guards:
         cooling = cooling_s > 0 and wish != dict(current)
         if cooling:
             notes.append(f"cool-down: {cooling_s:g} of {self.cooldown_s:g} s left")
-        return Guarded(wish, tuple(notes), cooling)
+        return GuardResult(wish, tuple(notes), cooling)
 
     def cooling_s(self, time_s: float, last_rescale_s: float | None) -> float:
         """What is left of the cool-down, 0 if there is none."""

@@ -9,10 +9,10 @@ from typing import Protocol
 from sluice.control.decider import Answer, Decider
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards
-from sluice.control.journal import Entry, Journal
 from sluice.control.memory import MemoryStore
-from sluice.model import Applied, Decision, Graph, Observation, Placement, Plan
-from sluice.policies import EMPTY_MEMORY, Memory
+from sluice.journal.file import Entry, Journal
+from sluice.model import Graph, Observation, Outcome, Placement, Recommendation, Target
+from sluice.policy import EMPTY_MEMORY, Memory
 
 SHORTEST_WINDOW = 0.5
 """Of the interval: what a run's end leaves over is noted, but no ground for a decision."""
@@ -41,7 +41,7 @@ class Loop:
 
     def run(
         self,
-        initial: Plan,
+        initial: Target,
         *,
         duration_s: float,
         interval_s: float,
@@ -70,11 +70,11 @@ class Loop:
 
     def cycle(self, number: int, *, asks: bool = True) -> Entry:
         observation = self.engine.observe()
-        answer = self._ask(observation) if asks else Answer(Decision.hold(TOO_SHORT), self._memory)
+        answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
         guarded = self.guards.apply(
             answer.decision, observation.parallelism, self.engine.graph, observation.time_s, self._last_rescale_s
         )
-        plan = Plan(parallelism=guarded.parallelism, sizes=answer.decision.sizes, notes=guarded.notes)
+        plan = Target(parallelism=guarded.parallelism, sizes=answer.decision.sizes, notes=guarded.notes)
         changes = plan.parallelism != observation.parallelism or bool(plan.sizes and plan.sizes != self._plan.sizes)
         applied = None
         if changes and not guarded.cooling:
@@ -99,23 +99,23 @@ class Loop:
         cooling_s = self.guards.cooling_s(observation.time_s, self._last_rescale_s)
         if cooling_s > 0 and not self.decider.asks_while_cooling:
             told = f"cool-down: {cooling_s:g} of {self.guards.cooldown_s:g} s left, the policy is not asked"
-            return Answer(Decision.hold(told), self._memory)
+            return Answer(Recommendation.hold(told), self._memory)
         return self.decider.ask(observation, self._memory)
 
-    def _act(self, plan: Plan, observation: Observation) -> tuple[Plan, Applied | None]:
+    def _act(self, plan: Target, observation: Observation) -> tuple[Target, Outcome | None]:
         try:
             plan = self._placed(plan, observation)
             if self.dry_run:
                 return plan, None
             applied = self.engine.apply(plan)
         except Exception as error:
-            return plan, Applied(error=f"{type(error).__name__}: {error}")
+            return plan, Outcome(error=f"{type(error).__name__}: {error}")
         if applied.error is None:
             self._plan = plan
             self._last_rescale_s = observation.time_s
         return plan, applied
 
-    def _placed(self, plan: Plan, observation: Observation | None) -> Plan:
+    def _placed(self, plan: Target, observation: Observation | None) -> Target:
         if self.planner is None:
             return plan
         current = self._plan.placement if observation else plan.placement

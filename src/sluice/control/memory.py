@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from sluice.errors import BadInputError
-from sluice.policies import EMPTY_MEMORY, Memory
+from sluice.files import replace_file
+from sluice.policy import EMPTY_MEMORY, Memory
 
 FORMAT_VERSION = 1
 
@@ -46,20 +46,4 @@ class MemoryStore:
 
     def save(self, memory: Memory) -> None:
         content = {"version": FORMAT_VERSION, "policy": self._policy_name, "memory": memory}
-        write_atomically(self.path, json.dumps(content, allow_nan=False).encode())
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Readers see the old content or the new, never a part; after a crash, too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.draft")
-    with open(draft, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+        replace_file(self.path, json.dumps(content, allow_nan=False).encode(), durable=True)

@@ -1,15 +1,13 @@
 """The words everything else is said in: frozen, validated, JSON in and out."""
 
 from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
-from sluice.model.decision import Applied, Decision, InstanceMix, Plan
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
 from sluice.model.observation import Observation, OperatorMetrics, observation_schema, unknown_metrics
+from sluice.model.recommendation import InstanceMix, Outcome, Recommendation, Target
 from sluice.model.topology import Topology
 
 __all__ = [
-    "Applied",
     "Cluster",
-    "Decision",
     "Edge",
     "EdgeKind",
     "Graph",
@@ -18,8 +16,10 @@ __all__ = [
     "Observation",
     "Operator",
     "OperatorMetrics",
+    "Outcome",
     "Placement",
-    "Plan",
+    "Recommendation",
+    "Target",
     "Topology",
     "Worker",
     "observation_schema",

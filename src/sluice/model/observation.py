@@ -10,7 +10,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from sluice.model.base import Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
-from sluice.model.decision import InstanceMix
+from sluice.model.recommendation import InstanceMix
 from sluice.model.topology import Topology
 
 

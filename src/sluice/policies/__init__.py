@@ -1,5 +1,1 @@
-"""One file per policy; `base.py` has the protocol and the registry."""
-
-from sluice.policies.base import EMPTY_MEMORY, Memory, Policy, asked_while_cooling, policies, policy
-
-__all__ = ["EMPTY_MEMORY", "Memory", "Policy", "asked_while_cooling", "policies", "policy"]
+"""One file per policy, named like it, and nothing else; `sluice.policy` has the protocol and the registry."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.model import Decision, Observation
-from sluice.policies.base import Memory, policy
-from sluice.policies.big_phase import big_wish
+from sluice.dataflow.big_phase import big_wish
+from sluice.dataflow.provisioning import State, interrupted, provisioning, same_load, source_loads
+from sluice.model import Observation, Recommendation
 from sluice.policies.ds2 import Ds2
-from sluice.policies.provisioning import State, interrupted, provisioning, same_load, source_loads
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -29,21 +29,21 @@ class BigDs2:
         if self.max_parallelism < 1:
             raise ValueError(f"max_parallelism must be at least 1, got {self.max_parallelism}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         state = provisioning(observation)
         loads = source_loads(observation)
         p_max = max([*now.values(), memory.get("p_max", 1)])
         kept = {**memory, "p_max": p_max, "parallelism": now}
         if state.state is State.BEHIND and interrupted(observation, memory.get("parallelism")):
-            return Decision.hold(f"big-ds2: {state.why}, in a window interrupted by the change"), kept
+            return Recommendation.hold(f"big-ds2: {state.why}, in a window interrupted by the change"), kept
         if state.state is State.CATCHING_UP:
-            return Decision.hold(f"big-ds2: waits for the backlog to go, {state.why}"), kept
+            return Recommendation.hold(f"big-ds2: waits for the backlog to go, {state.why}"), kept
         if state.state is State.BEHIND and not same_load(memory.get("loads"), loads):
             wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
             if wish != now:
                 kept["p_max"] = max(wish.values())
-                return Decision(parallelism=wish, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept
+                return Recommendation(parallelism=wish, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept
         if state.state is State.KEEPING_UP:
             kept["loads"] = loads
         inner = Ds2(over_provisioning=self.over_provisioning)

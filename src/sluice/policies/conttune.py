@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
-from sluice.model import Decision, Observation
-from sluice.modelling.history import History, read_histories, write_histories
-from sluice.policies.base import Memory, policy
-from sluice.policies.big_phase import big_wish
-from sluice.policies.conservative import Choice, choose
-from sluice.policies.numbers import listing, ratio, whole_instances
-from sluice.policies.provisioning import (
+from sluice.dataflow.big_phase import big_wish
+from sluice.dataflow.numbers import listing, ratio, whole_instances
+from sluice.dataflow.provisioning import (
     State,
     full_busy_shares,
     interrupted,
@@ -27,6 +23,10 @@ from sluice.policies.provisioning import (
     source_loads,
     usual_full_busy,
 )
+from sluice.learning.conservative import Choice, choose
+from sluice.learning.history import History, read_histories, write_histories
+from sluice.model import Observation, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 LEVELS_KEPT = 200
@@ -69,7 +69,7 @@ class ContTune:
         if not 0 < self.forget_beyond < 1:
             raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
         state = provisioning(observation)
@@ -93,32 +93,34 @@ class ContTune:
         note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
         if state.state is State.BEHIND:
             if interrupted(observation, memory.get("parallelism")):
-                return Decision.hold(f"conttune: {state.why}, in a window interrupted by the change{note}"), kept
+                return Recommendation.hold(f"conttune: {state.why}, in a window interrupted by the change{note}"), kept
             wish, why = self._small(observation, histories, known, kept) if known else ({}, "")
             if any(wish[name] > now[name] for name in wish):
-                return Decision(parallelism=wish, reason=f"conttune: real rates known for this load, {why}{note}"), kept
+                return Recommendation(
+                    parallelism=wish, reason=f"conttune: real rates known for this load, {why}{note}"
+                ), kept
             if known and behind == 1:
-                return Decision.hold(f"conttune: {state.why}, though by history it should not; waits{note}"), kept
+                return Recommendation.hold(f"conttune: {state.why}, though by history it should not; waits{note}"), kept
             wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
             if wish == now:
-                return Decision.hold(f"conttune: {state.why}, and all at {p_max} already{note}"), kept
+                return Recommendation.hold(f"conttune: {state.why}, and all at {p_max} already{note}"), kept
             kept["p_max"] = max(wish.values())
             reason = f"conttune: Big phase, all to {kept['p_max']}: {state.why}{note}"
-            return Decision(parallelism=wish, reason=reason), kept
+            return Recommendation(parallelism=wish, reason=reason), kept
 
         doubted = [name for name, history in histories.items() if history.in_doubt]
         if doubted:
-            return Decision.hold(
+            return Recommendation.hold(
                 f"conttune: {listing(doubted)} differs from its history by over {self.forget_beyond:g}, waits"
             ), kept
         if state.state is State.CATCHING_UP:
-            return Decision.hold(f"conttune: waits for the backlog to go, {state.why}{note}"), kept
+            return Recommendation.hold(f"conttune: waits for the backlog to go, {state.why}{note}"), kept
         rates = settled_rates(observation, known)
         kept["levels"] = remember(levels, loads, rates)
         wish, why = self._small(observation, histories, rates, kept)
         if all(wish[name] == now[name] for name in wish):
-            return Decision.hold(f"conttune: nothing to change, {why}{note}"), kept
-        return Decision(parallelism=wish, reason=f"conttune: Small phase, {why}{note}"), kept
+            return Recommendation.hold(f"conttune: nothing to change, {why}{note}"), kept
+        return Recommendation(parallelism=wish, reason=f"conttune: Small phase, {why}{note}"), kept
 
     def _small(
         self, observation: Observation, histories: Mapping[str, History], rates: Mapping[str, float], known: Memory

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sluice.model import Decision, Observation, OperatorMetrics
-from sluice.policies.base import Memory, policy
-from sluice.policies.bottleneck import (
+from sluice.dataflow.bottleneck import (
     MOST_BACKPRESSURE,
     backpressured,
     falling_behind,
@@ -20,8 +18,10 @@ from sluice.policies.bottleneck import (
     walk_downstream,
     worst,
 )
-from sluice.policies.flows import consumed_rate
-from sluice.policies.numbers import listing, number, ratio, whole_instances, whole_instances_down
+from sluice.dataflow.numbers import listing, number, ratio, whole_instances, whole_instances_down
+from sluice.dataflow.rates import consumed_rate
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -49,10 +49,10 @@ class Diagnosis:
 
 Detector = Callable[[Observation], Symptoms]
 Diagnoser = Callable[[Observation, Symptoms], Diagnosis]
-Resolver = Callable[[Observation, Diagnosis], Decision]
+Resolver = Callable[[Observation, Diagnosis], Recommendation]
 
 
-def regulate(observation: Observation, detect: Detector, diagnose: Diagnoser, resolve: Resolver) -> Decision:
+def regulate(observation: Observation, detect: Detector, diagnose: Diagnoser, resolve: Resolver) -> Recommendation:
     """Dhalion's framework: each step sees only what the one before it found."""
     return resolve(observation, diagnose(observation, detect(observation)))
 
@@ -91,7 +91,7 @@ class Dhalion:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         return regulate(observation, self.detect, self.diagnose, self.resolve), memory
 
     def detect(self, observation: Observation) -> Symptoms:
@@ -123,18 +123,18 @@ class Dhalion:
             lacking |= _next_bottlenecks(observation, lacking)
         return Diagnosis(under_provisioned=lacking, finding=_describe(symptoms))
 
-    def resolve(self, observation: Observation, diagnosis: Diagnosis) -> Decision:
+    def resolve(self, observation: Observation, diagnosis: Diagnosis) -> Recommendation:
         now = observation.parallelism
         wish = {name: whole_instances(now[name] * factor) for name, factor in diagnosis.under_provisioned.items()}
         wish |= {name: self._less(observation, name) for name in diagnosis.over_provisioned}
         changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
         if not changes:
-            return Decision.hold(
+            return Recommendation.hold(
                 f"dhalion: {diagnosis.finding}; nothing to change, {len(diagnosis.over_provisioned)} of {len(now)} "
                 "operators have nothing waiting"
             )
         told = listing(f"{name} {now[name]} -> {changes[name]}{self._why(diagnosis, name)}" for name in changes)
-        return Decision(parallelism=now | changes, reason=f"dhalion: {diagnosis.finding}; {told}")
+        return Recommendation(parallelism=now | changes, reason=f"dhalion: {diagnosis.finding}; {told}")
 
     def _by_backpressure(self, observation: Observation, symptoms: Symptoms) -> dict[str, float]:
         causes = walk_downstream(observation, symptoms.backpressure)

@@ -12,16 +12,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sluice.model import Decision, Observation
-from sluice.modelling.gp import BadMatrixError, Vector
-from sluice.modelling.history import History, write_histories
-from sluice.policies.base import Memory, policy
-from sluice.policies.budget import within_budget
-from sluice.policies.capacity_tracking import Belief, JobModel, track
+from sluice.dataflow.budget import within_budget
+from sluice.dataflow.numbers import listing, number
+from sluice.dataflow.provisioning import full_busy_shares, provisioning, usual_full_busy
+from sluice.learning.capacity_tracking import Belief, JobModel, track
+from sluice.learning.gp import BadMatrixError, Vector
+from sluice.learning.history import History, write_histories
+from sluice.learning.online_flow import dataflow, parse_functions, watch
+from sluice.model import Observation, Recommendation
 from sluice.policies.conttune import learn
-from sluice.policies.numbers import listing, number
-from sluice.policies.online_flow import dataflow, parse_functions, watch
-from sluice.policies.provisioning import full_busy_shares, provisioning, usual_full_busy
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 LARGEST_PRICE = 10.0
@@ -68,7 +68,7 @@ class Dragster:
             raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
         parse_functions(self.functions)
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
         windows = watch(observation, memory)
@@ -105,20 +105,20 @@ class Dragster:
         wanted: Mapping[str, float],
         kept: Memory,
         forgot: tuple[str, ...],
-    ) -> Decision:
+    ) -> Recommendation:
         measures = {f"{name}_records": kept[name] for name in ("regret", "fit", "shortfall")}
         note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
         changed = sorted((name for name in wish if wish[name] != now[name]), key=lambda n: -abs(wish[n] - now[n]))
         if not changed:
             held = f"dragster: slot {kept['slot']}, every target capacity is met by {sum(now.values())} slots{note}"
-            return Decision.hold(held, measures)
+            return Recommendation.hold(held, measures)
         told = listing(
             f"{name} {now[name]} -> {wish[name]} for a capacity of {number(wanted.get(name, 0.0))} rec/s"
             f" (price {number(kept['dual'].get(name, 0.0))})"
             for name in changed
         )
         reason = f"dragster: slot {kept['slot']}, {told}{note}"
-        return Decision(parallelism=wish, reason=reason, measures=measures)
+        return Recommendation(parallelism=wish, reason=reason, measures=measures)
 
     def _affordable(self, job: JobModel) -> JobModel:
         """The job at the load that the largest configuration carries.
@@ -169,13 +169,15 @@ class Dragster:
             "shortfall": memory.get("shortfall", 0.0) + float(np.maximum(shortage, 0.0).sum()) * interval_s,
         }
 
-    def _wait(self, now: dict[str, int], known: int) -> Decision:
+    def _wait(self, now: dict[str, int], known: int) -> Recommendation:
         """Nothing to go by yet; only a budget is kept in any case."""
         why = f"dragster: load unknown, or capacity known of only {known} of {len(now)} operators"
         if self.budget is None or sum(now.values()) <= self.budget:
-            return Decision.hold(why)
+            return Recommendation.hold(why)
         wish = within_budget(now, self.budget, lambda name, instances: instances / now[name])
-        return Decision(parallelism=wish, reason=f"{why}; {sum(now.values())} slots exceed the budget of {self.budget}")
+        return Recommendation(
+            parallelism=wish, reason=f"{why}; {sum(now.values())} slots exceed the budget of {self.budget}"
+        )
 
     def _beliefs(
         self, now: Mapping[str, int], histories: Mapping[str, History], full_busy: Mapping[str, float]

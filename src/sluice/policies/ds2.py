@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.model import Decision, Observation
-from sluice.policies.base import Memory, policy
-from sluice.policies.bottleneck import topic_readers
-from sluice.policies.flows import EdgeValues, selectivities, source_arrival_rate
-from sluice.policies.numbers import LARGEST, known_sum, listing, number, ratio, whole_instances
+from sluice.dataflow.bottleneck import topic_readers
+from sluice.dataflow.numbers import LARGEST, known_sum, listing, number, ratio, whole_instances
+from sluice.dataflow.rates import EdgeValues, selectivities, source_arrival_rate
+from sluice.model import Observation, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -66,33 +66,35 @@ class Ds2:
         if self.least_drop < 1:
             raise ValueError(f"least_drop must be at least 1, got {self.least_drop}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         seen = selectivities(observation)
         selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **found} for name, found in seen.items()}
         windows = memory["windows"] + 1 if memory.get("parallelism") == now else 1
         kept: dict[str, Any] = {"selectivity": selectivity, "parallelism": now, "windows": windows, "wishes": []}
         if windows <= self.warm_up:
-            return Decision.hold(f"ds2: warming up, window {windows} of {self.warm_up} ignored"), kept
+            return Recommendation.hold(f"ds2: warming up, window {windows} of {self.warm_up} ignored"), kept
 
         needs = instances_needed(observation, selectivity, catch_up_s=self.catch_up_s, max_busy=self.max_busy)
         if all(need.instances is None for need in needs.values()):
-            return Decision.hold(f"ds2: no true rate or no load known for any of {len(now)} operators"), kept
+            return Recommendation.hold(f"ds2: no true rate or no load known for any of {len(now)} operators"), kept
         wish = {
             name: before if (n := needs[name].instances) is None else whole_instances(n * self.over_provisioning)
             for name, before in now.items()
         }
         if not worth_acting(now, wish, self.least_drop):
             told = f"nothing grows or shrinks by {self.least_drop}: {self._explain(now, wish, needs)}"
-            return Decision.hold(f"ds2: {told}"), kept
+            return Recommendation.hold(f"ds2: {told}"), kept
         wishes = [*(memory["wishes"] if windows > 1 else []), wish]
         if len(wishes) < self.activation:
             kept |= {"wishes": wishes}
-            return Decision.hold(f"ds2: change wished {len(wishes)} of {self.activation} times in a row so far"), kept
+            return Recommendation.hold(
+                f"ds2: change wished {len(wishes)} of {self.activation} times in a row so far"
+            ), kept
         wish = {name: max(one[name] for one in wishes) for name in wish}
         passed = [name for name, found in selectivity.items() if len(found) > len(seen[name])]
         note = f"; load passed on as last seen at {listing(passed)}" if passed else ""
-        return Decision(parallelism=wish, reason=f"ds2: {self._explain(now, wish, needs)}{note}"), kept
+        return Recommendation(parallelism=wish, reason=f"ds2: {self._explain(now, wish, needs)}{note}"), kept
 
     def _explain(self, now: dict[str, int], wish: dict[str, int], needs: dict[str, Need]) -> str:
         known = [name for name in wish if needs[name].instances is not None]

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from sluice.model import Decision, Observation
-from sluice.policies.base import Memory, policy
+from sluice.dataflow.numbers import listing, number, ratio, whole_instances
+from sluice.dataflow.rates import selectivities
+from sluice.model import Observation, Recommendation
 from sluice.policies.ds2 import target_rates
-from sluice.policies.flows import selectivities
-from sluice.policies.numbers import listing, number, ratio, whole_instances
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 PARTS = 15
@@ -72,7 +72,7 @@ class Flink:
             if not 0 <= getattr(self, name) < math.inf:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now, time_s = observation.parallelism, observation.time_s
         earlier = memory.get("selectivity", {})
         selectivity = {name: {**earlier.get(name, {}), **seen} for name, seen in selectivities(observation).items()}
@@ -80,13 +80,13 @@ class Flink:
         quiet_s = math.inf if kept["rescaled_s"] is None else time_s - kept["rescaled_s"]
         if quiet_s < self.stabilisation_s:
             told = f"flink: {number(quiet_s)} of {number(self.stabilisation_s)} s since the last rescale"
-            return Decision.hold(told), kept
+            return Recommendation.hold(told), kept
 
         loads, kept["windows"] = self._loads(observation, selectivity, kept["windows"])
         kept["true_rates"] = {name: load.true_rate for name, load in loads.items()}
         kept["shrinking"] = dict(kept["shrinking"])
         if not loads:
-            return Decision.hold(f"flink: no true rate or no load known of any of {len(now)} operators"), kept
+            return Recommendation.hold(f"flink: no true rate or no load known of any of {len(now)} operators"), kept
         wish, notes = {}, []
         for name, load in loads.items():
             wish[name], note = self._wish(name, now[name], load, kept, time_s)
@@ -95,8 +95,8 @@ class Flink:
         shown = outside or list(loads)
         told = listing((self._sentence(name, now[name], wish[name], loads[name]) for name in shown), of=len(shown))
         if not outside:
-            return Decision.hold(f"flink: nobody to change outside the band: {told}{_noted(notes)}"), kept
-        return Decision(parallelism=now | wish, reason=f"flink: outside the band: {told}{_noted(notes)}"), kept
+            return Recommendation.hold(f"flink: nobody to change outside the band: {told}{_noted(notes)}"), kept
+        return Recommendation(parallelism=now | wish, reason=f"flink: outside the band: {told}{_noted(notes)}"), kept
 
     def _loads(
         self, observation: Observation, selectivity: dict[str, dict[str, float]], windows: list[dict[str, Any]]

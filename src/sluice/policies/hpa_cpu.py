@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sluice.model import Decision, Observation
-from sluice.policies.base import Memory, policy
-from sluice.policies.hpa import Behaviour, Reading, decide, overload_where_saturated
+from sluice.dataflow.hpa import Behaviour, Reading, decide, overload_where_saturated
+from sluice.model import Observation, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -42,7 +42,7 @@ class HpaCpu:
     def _behaviour(self) -> Behaviour:
         return Behaviour(window_s=self.window_s, tolerance=self.tolerance, step_policies=self.step_policies)
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         overload = overload_where_saturated(observation, self.saturates_at)
         readings = {
             name: (Reading("cpu", metrics.cpu, self.target, overload(metrics.cpu)),)

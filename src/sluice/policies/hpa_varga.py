@@ -9,9 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from sluice.model import Decision, Observation, OperatorMetrics
-from sluice.policies.base import Memory, policy
-from sluice.policies.bottleneck import (
+from sluice.dataflow.bottleneck import (
     backpressured,
     falling_behind,
     job_throughput,
@@ -20,8 +18,10 @@ from sluice.policies.bottleneck import (
     walk_downstream,
     worst,
 )
-from sluice.policies.hpa import Behaviour, Reading, decide, overload_where_saturated
-from sluice.policies.numbers import ratio
+from sluice.dataflow.hpa import Behaviour, Reading, decide, overload_where_saturated
+from sluice.dataflow.numbers import ratio
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -70,7 +70,7 @@ class HpaVarga:
             missing_metric_rules=self.missing_metric_rules,
         )
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         lags = _recent_lags(observation, memory.get("lags", []), self.derivative_s)
         growth = _slope(lags) if len(lags) > 1 else _reported_growth(observation)
         change = self._lag_change_readings(observation, growth)

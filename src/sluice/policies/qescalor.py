@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.model import InstanceSize, Observation, OperatorMetrics
-from sluice.model.decision import Decision, InstanceMix
-from sluice.modelling.epochs import EpochLoad, EpochState
-from sluice.modelling.forecast import Forecaster
-from sluice.modelling.prices import ONE_SIZE, price_table
-from sluice.modelling.qcesa import (
+from sluice.dataflow.numbers import LARGEST, known_sum, listing, number, ratio
+from sluice.dataflow.rates import EdgeValues, selectivities, source_arrival_rate
+from sluice.learning.epochs import EpochLoad, EpochState
+from sluice.learning.forecast import Forecaster
+from sluice.learning.prices import ONE_SIZE, price_table
+from sluice.learning.qcesa import (
     HorizonPlan,
     ScalingCosts,
     SizeOption,
@@ -22,10 +22,10 @@ from sluice.modelling.qcesa import (
     most_capacity,
     plan_horizon,
 )
-from sluice.modelling.size_profile import load_profile
-from sluice.policies.base import Memory, policy
-from sluice.policies.flows import EdgeValues, selectivities, source_arrival_rate
-from sluice.policies.numbers import LARGEST, known_sum, listing, number, ratio
+from sluice.learning.size_profile import load_profile
+from sluice.model import InstanceSize, Observation, OperatorMetrics
+from sluice.model.recommendation import InstanceMix, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 MAX_MIXES = 200_000
@@ -87,7 +87,7 @@ class QEScalor:
         season = round(self.season_s / self.epoch_s)
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         seen = selectivities(observation)
         selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **found} for name, found in seen.items()}
         running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
@@ -106,7 +106,9 @@ class QEScalor:
         }
         missing = [name for name in observation.topology.sources if name not in epochs]
         if missing:
-            return Decision.hold(f"qescalor: arrival rate unknown at {len(missing)} sources: {listing(missing)}"), kept
+            return Recommendation.hold(
+                f"qescalor: arrival rate unknown at {len(missing)} sources: {listing(missing)}"
+            ), kept
 
         now = {name: self._now(state, observation.operators[name]) for name, state in epochs.items()}
         arriving = self._flow(observation, selectivity, {name: [load] for name, load in now.items()})
@@ -114,7 +116,7 @@ class QEScalor:
         loads = self._flow(observation, selectivity, ahead)
         known = {name: load for name, load in loads.items() if load is not None and name in factors}
         if not known:
-            return Decision.hold(f"qescalor: no rate or no load known for any of {len(loads)} operators"), kept
+            return Recommendation.hold(f"qescalor: no rate or no load known for any of {len(loads)} operators"), kept
         options = {name: self._options(name, factors[name]) for name in known}
         short = [
             name for name in known if (arriving[name] or [0.0])[0] > _capacity(running[name], options[name]) * SLACK
@@ -124,16 +126,16 @@ class QEScalor:
         waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
         if not is_new and (waits or not short):
             why = f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"
-            return Decision.hold(why, measures), kept
+            return Recommendation.hold(why, measures), kept
 
         plans = {name: self._plan(load, options[name], running[name]) for name, load in known.items()}
         mixes = running | {name: plan.mixes[0] for name, plan in plans.items()}
         why = self._reason(epochs, is_new, short, running, mixes, known)
         if mixes == running:
-            return Decision.hold(f"{why}; all mixes stay", measures), kept
+            return Recommendation.hold(f"{why}; all mixes stay", measures), kept
         wish = {name: sum(mix.values()) for name, mix in mixes.items()}
         sizes = {} if self.sizes == ONE_SIZE else mixes
-        return Decision(parallelism=wish, sizes=sizes, reason=why, measures=measures), kept | {
+        return Recommendation(parallelism=wish, sizes=sizes, reason=why, measures=measures), kept | {
             "mixes": mixes,
             "acted_s": observation.time_s,
         }

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sluice.model import Decision, Observation
-from sluice.policies.base import Memory, policy
-from sluice.policies.provisioning import State, provisioning, same_load, source_loads
+from sluice.dataflow.provisioning import State, provisioning, same_load, source_loads
+from sluice.model import Observation, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -33,32 +33,34 @@ class RandomSearch:
         if self.seed < 0:
             raise ValueError(f"seed must be 0 or more, got {self.seed}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         loads = source_loads(observation)
         if loads is None:
-            return Decision.hold(f"random search: load unknown, keeps its {_slots(now)} slots"), memory
+            return Recommendation.hold(f"random search: load unknown, keeps its {_slots(now)} slots"), memory
         kept: dict[str, Any] = {"drawn": 0, **memory}
         if not same_load(memory.get("loads"), loads):
             kept |= {"loads": loads, "tried": 0, "best": None}
         state = provisioning(observation)
         if state.state is State.CATCHING_UP:
-            return Decision.hold(f"random search: waits for the backlog to go, {state.why}"), kept
+            return Recommendation.hold(f"random search: waits for the backlog to go, {state.why}"), kept
         if state.state is State.KEEPING_UP and (kept["best"] is None or _slots(now) < _slots(kept["best"])):
             kept["best"] = now
         if kept["tried"] < self.trials:
             rng = np.random.default_rng([self.seed, kept["drawn"]])
             wish = dict(zip(now, rng.integers(1, self.max_parallelism + 1, len(now)).tolist(), strict=True))
             kept |= {"tried": kept["tried"] + 1, "drawn": kept["drawn"] + 1}
-            return Decision(parallelism=wish, reason=f"random search: trial {kept['tried']} of {self.trials}"), kept
+            return Recommendation(
+                parallelism=wish, reason=f"random search: trial {kept['tried']} of {self.trials}"
+            ), kept
         best = kept["best"]
         if best is None or best.keys() != now.keys():
             wish = dict.fromkeys(now, self.max_parallelism)
-            return Decision(parallelism=wish, reason=f"random search: none of {self.trials} trials kept up"), kept
+            return Recommendation(parallelism=wish, reason=f"random search: none of {self.trials} trials kept up"), kept
         if best == now:
-            return Decision.hold(f"random search: {_slots(now)} slots are the fewest that kept up"), kept
+            return Recommendation.hold(f"random search: {_slots(now)} slots are the fewest that kept up"), kept
         reason = f"random search: back to the {_slots(best)} slots that kept up"
-        return Decision(parallelism=dict(best), reason=reason), kept
+        return Recommendation(parallelism=dict(best), reason=reason), kept
 
 
 def _slots(parallelism: dict[str, int]) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sluice.model import Decision, Observation, OperatorMetrics
-from sluice.policies.base import Memory, policy
-from sluice.policies.bottleneck import MOST_BACKPRESSURE, upstream_backpressure
-from sluice.policies.flows import arriving_rate, source_arrival_rate
-from sluice.policies.numbers import MOST_INSTANCES, listing, number, ratio
+from sluice.dataflow.bottleneck import MOST_BACKPRESSURE, upstream_backpressure
+from sluice.dataflow.numbers import MOST_INSTANCES, listing, number, ratio
+from sluice.dataflow.rates import arriving_rate, source_arrival_rate
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -37,7 +37,7 @@ class SparkDra:
                 f"got {self.scaling_down_ratio} and {self.scaling_up_ratio}"
             )
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         ratios: dict[str, list[float]] = {name: list(seen) for name, seen in memory.get("ratios", {}).items()}
         for name, seen in batch_ratios(observation).items():
             if seen is not None:
@@ -45,20 +45,22 @@ class SparkDra:
         since_s = observation.time_s - memory.get("decided_s", -math.inf)
         if since_s < self.interval_s:
             waiting = f"spark-dra: {number(since_s)} of {number(self.interval_s)} s since the last decision"
-            return Decision.hold(waiting), {**memory, "ratios": ratios}
+            return Recommendation.hold(waiting), {**memory, "ratios": ratios}
         means = {name: sum(seen) / len(seen) for name, seen in ratios.items() if seen and name in observation.operators}
         return self._by_ratio(observation.parallelism, means), {"ratios": {}, "decided_s": observation.time_s}
 
-    def _by_ratio(self, now: dict[str, int], means: dict[str, float]) -> Decision:
+    def _by_ratio(self, now: dict[str, int], means: dict[str, float]) -> Recommendation:
         if not means:
-            return Decision.hold(f"spark-dra: no batch time, rate or busy share known of any of {len(now)} operators")
+            return Recommendation.hold(
+                f"spark-dra: no batch time, rate or busy share known of any of {len(now)} operators"
+            )
         wish = {name: self._next(now[name], mean) for name, mean in means.items()}
         changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
         if not changes:
             told = listing(f"{name} {number(mean)}" for name, mean in means.items())
-            return Decision.hold(f"spark-dra: nobody to change for batch time / interval: {told}")
+            return Recommendation.hold(f"spark-dra: nobody to change for batch time / interval: {told}")
         told = listing(f"{name} {now[name]} -> {changes[name]} at ratio {number(means[name])}" for name in changes)
-        return Decision(parallelism=now | changes, reason=f"spark-dra: batch time / interval: {told}")
+        return Recommendation(parallelism=now | changes, reason=f"spark-dra: batch time / interval: {told}")
 
     def _next(self, parallelism: int, mean: float) -> int:
         if mean >= self.scaling_up_ratio:

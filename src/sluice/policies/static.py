@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.model import Decision, Observation
-from sluice.policies.base import Memory, policy
+from sluice.model import Observation, Recommendation
+from sluice.policy import Memory, policy
 
 
 @policy("static")
@@ -13,6 +13,6 @@ from sluice.policies.base import Memory, policy
 class Static:
     """Keep every operator as it was started."""
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         slots = sum(observation.parallelism.values())
-        return Decision.hold(f"static: keeps its {slots} slots"), memory
+        return Recommendation.hold(f"static: keeps its {slots} slots"), memory

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.model import Decision, Observation, OperatorMetrics
-from sluice.policies.base import Memory, policy
-from sluice.policies.numbers import listing, number
+from sluice.dataflow.numbers import listing, number
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 
@@ -25,19 +25,21 @@ class Threshold:
         if self.step < 1:
             raise ValueError(f"step must be at least 1, got {self.step}")
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         uses = {name: use for name, metrics in observation.operators.items() if (use := _use(metrics)) is not None}
         wish = {name: self._next(now[name], use) for name, use in uses.items()}
         changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
         if not uses:
-            return Decision.hold(f"threshold: no busy share or CPU use known of any of {len(now)} operators"), memory
+            return Recommendation.hold(
+                f"threshold: no busy share or CPU use known of any of {len(now)} operators"
+            ), memory
         if not changes:
             told = listing(f"{name} {number(use)}" for name, use in uses.items())
             band = f"{number(self.low)} to {number(self.high)}"
-            return Decision.hold(f"threshold: nobody to change for a use of {band}: {told}"), memory
+            return Recommendation.hold(f"threshold: nobody to change for a use of {band}: {told}"), memory
         told = listing(f"{name} {now[name]} -> {changes[name]} at use {number(uses[name])}" for name in changes)
-        return Decision(parallelism=now | changes, reason=f"threshold: {told}"), memory
+        return Recommendation(parallelism=now | changes, reason=f"threshold: {told}"), memory
 
     def _next(self, parallelism: int, use: float) -> int:
         if use > self.high:

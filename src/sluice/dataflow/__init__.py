@@ -1,0 +1,1 @@
+"""What policies share: rates along the graph, bottlenecks, targets."""

@@ -1,5 +1,0 @@
-"""The papers' tables run again: one file per paper; `base.py` has the rows, the tables and the registry."""
-
-from sluice.experiments.reproduce.base import Report, Reproduction, Row, Table, Verdict, reproductions
-
-__all__ = ["Report", "Reproduction", "Row", "Table", "Verdict", "reproductions"]

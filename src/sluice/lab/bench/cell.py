@@ -1,0 +1,102 @@
+"""One cell, run and scored. A pure function of the cell: where and when it runs changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from sluice.control.engine import Engine
+from sluice.control.guards import Guards
+from sluice.journal.file import MemoryJournal
+from sluice.lab.bench.grid import CLAIRVOYANT, Cell
+from sluice.lab.clairvoyant import Schedule, demand, plan
+from sluice.lab.run import RunSpec, run, simulated_engine
+from sluice.lab.scores import Oracle, Scores, score
+from sluice.lab.series import Series, run_series
+from sluice.lab.summary import Summary, summarise
+from sluice.model import Target
+from sluice.model.base import Frozen
+
+MOST_SLOTS = 200
+"""For a run without a limit of its own."""
+
+
+class Result(Frozen):
+    """What a cell came to; `problems` are the distinct things that went wrong on the way and were survived."""
+
+    cell: Cell
+    summary: Summary
+    scores: Scores
+    problems: tuple[str, ...] = ()
+    series: Series | None = None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """One flat row of the results table."""
+        scores = self.scores.to_data()
+        del scores["stages"]
+        return {
+            "engine": self.cell.engine,
+            "pipeline": self.cell.pipeline.label,
+            "workload": self.cell.workload.label,
+            "policy": self.cell.policy.label,
+            "seed": self.cell.seed,
+            **self.summary.to_data(),
+            **scores,
+            "stages": len(self.scores.stages),
+            "converged_stages": self.scores.converged_stages,
+            "converge_s": self.scores.converge_s,
+            "converge_actions": self.scores.converge_actions,
+            "problems": len(self.problems),
+        }
+
+
+def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = True) -> Result:
+    """Without the planner, cost and accuracy stay unknown, and a short bench is over sooner."""
+    if cell.engine == "spark":
+        return _run_on_spark(cell, with_series)
+    spec = cell.spec()
+    foreseen = cell.policy.name == CLAIRVOYANT
+    oracle = _oracle(cell.case_key) if against_planner or foreseen else None
+    engine, initial = simulated_engine(spec)
+    if foreseen and oracle:
+        # it knows when to act, so nothing but the slots there are limits it
+        spec = replace(spec, policy=Schedule(oracle.plan), guards=Guards(max_slots=spec.guards.max_slots))
+        initial = Target(parallelism=dict(oracle.plan.steps[0][1].parallelism))
+    return _result(cell, spec, engine, initial, oracle, with_series)
+
+
+def _run_on_spark(cell: Cell, with_series: bool) -> Result:
+    """In life's own time, one after the other; what the capacities are nobody knows, so there is no planner."""
+    from sluice.lab.spark_run import SparkSettings, spark_engine, working_folder
+
+    spec = cell.spec()
+    settings = SparkSettings(slots=spec.guards.max_slots or SparkSettings.slots)
+    with working_folder(None, resume=False) as folder:
+        engine, initial = spark_engine(spec, settings, folder)
+        return _result(cell, spec, engine, initial, None, with_series)
+
+
+def _result(
+    cell: Cell, spec: RunSpec, engine: Engine, initial: Target, oracle: Oracle | None, with_series: bool
+) -> Result:
+    journal = MemoryJournal()
+    run(spec, engine, initial, journal)
+    problems = {entry["problem"] for entry in journal.entries if entry.get("problem")}
+    return Result(
+        cell=cell,
+        summary=summarise(journal.entries, cell.slo_s),
+        scores=score(journal.entries, oracle),
+        problems=tuple(sorted(problems)),
+        series=run_series(journal.entries) if with_series else None,
+    )
+
+
+@lru_cache(maxsize=4)
+def _oracle(case_key: str) -> Oracle:
+    """Shared by all cells of a case: planning costs more than a run."""
+    case = Cell.model_validate_json(case_key)
+    spec = case.spec()
+    needs = demand(spec)
+    return Oracle(needs, plan(needs, slo_s=case.slo_s, max_slots=spec.guards.max_slots or MOST_SLOTS))

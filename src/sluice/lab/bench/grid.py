@@ -1,0 +1,129 @@
+"""What a bench runs: every pipeline under every workload and policy, with every seed.
+
+A cell is one run, described by names and plain values only, so that it can be written to a file, hashed, and sent
+to another process or machine. Cells of one *case* differ in nothing but the policy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from sluice.control.guards import Guards
+from sluice.errors import BadInputError
+from sluice.lab.pipelines import pipelines
+from sluice.lab.run import THESIS_GUARDS, RunSpec
+from sluice.lab.workloads import duration_s, workloads
+from sluice.model.base import Frozen
+from sluice.policy import policies
+from sluice.registry import build
+
+CLAIRVOYANT = "clairvoyant"
+"""A name a grid takes beside those of the policies: the planner that knows the load, followed step by step."""
+
+Setting = str | int | float | bool | None
+
+
+class Choice(Frozen):
+    """A registered name with settings, written `ds2` or `ds2:over_provisioning=1.4,warm_up=2`."""
+
+    name: str
+    settings: dict[str, Setting] = Field(default_factory=dict)
+
+    @classmethod
+    def parse_text(cls, text: str) -> Self:
+        name, _, rest = text.partition(":")
+        settings: dict[str, Setting] = {}
+        for pair in filter(None, rest.split(",")):
+            key, equals, value = pair.partition("=")
+            if not equals or not key.strip():
+                raise BadInputError(f"expected NAME or NAME:key=value,..., got {text!r}")
+            settings[key.strip()] = value.strip()
+        return cls(name=name.strip(), settings=settings)
+
+    @property
+    def label(self) -> str:
+        if not self.settings:
+            return self.name
+        return self.name + ":" + ",".join(f"{key}={value}" for key, value in self.settings.items())
+
+
+class Cell(Frozen):
+    """One run of a bench."""
+
+    pipeline: Choice
+    workload: Choice
+    policy: Choice
+    seed: int
+    engine: Literal["sim", "spark"] = "sim"
+    duration_s: float | None = None
+    interval_s: float = 15.0
+    speedup: float | None = None
+    slo_s: float = 30.0
+    guards: dict[str, Setting] = Field(default_factory=lambda: dict(THESIS_GUARDS))
+    simulator: dict[str, Setting] = Field(default_factory=dict)
+    initial_parallelism: int | None = Field(None, ge=1)
+
+    @property
+    def key(self) -> str:
+        """Names the cell's file: readable, and different for any two cells that differ."""
+        text = json.dumps(self.to_data(), sort_keys=True)
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+        names = (self.pipeline.name, self.workload.name, self.policy.name, str(self.seed))
+        return "-".join([*names, digest])
+
+    @property
+    def case_key(self) -> str:
+        """The cell as JSON with a policy that does nothing: equal for cells that differ in the policy alone."""
+        return self.model_copy(update={"policy": Choice(name="static")}).to_json()
+
+    def spec(self) -> RunSpec:
+        """The run; raises `BadInputError` for a name or setting nobody knows."""
+        foreseen = self.policy.name == CLAIRVOYANT
+        chosen = {"pipeline": self.pipeline, "policy": self.policy, "workload": self.workload}
+        driven = workloads.create(self.workload.name, self.workload.settings)
+        # on Spark time is dear: the whole pattern goes by within the run
+        fitting = duration_s(driven) / self.duration_s if self.engine == "spark" and self.duration_s else 1.0
+        return RunSpec(
+            pipeline=pipelines.create(self.pipeline.name, self.pipeline.settings),
+            policy=policies.create("static" if foreseen else self.policy.name, self.policy.settings),
+            workload=driven,
+            names={"engine": self.engine, **{kind: choice.to_data() for kind, choice in chosen.items()}},
+            guards=build(Guards, self.guards, "guards"),
+            duration_s=self.duration_s,
+            interval_s=self.interval_s,
+            speedup=self.speedup or max(1.0, fitting),
+            seed=self.seed,
+            slo_s=self.slo_s,
+            simulator=self.simulator,
+            initial_parallelism=self.initial_parallelism,
+        )
+
+
+def grid(
+    pipelines: Sequence[Choice],
+    workloads: Sequence[Choice],
+    policies: Sequence[Choice],
+    seeds: Iterable[int],
+    **common: Any,
+) -> list[Cell]:
+    """All combinations, case by case; checked before anything runs."""
+    cells = [
+        Cell(pipeline=pipeline, workload=workload, policy=policy, seed=seed, **common)
+        for pipeline, workload, seed, policy in itertools.product(pipelines, workloads, seeds, policies)
+    ]
+    if any(cell.engine == "spark" and cell.policy.name == CLAIRVOYANT for cell in cells):
+        raise BadInputError("clairvoyant plans for the simulator only: on Spark nobody knows the capacities")
+    if not cells:
+        raise BadInputError("a bench needs at least one pipeline, workload, policy and seed")
+    if len({cell.key for cell in cells}) < len(cells):
+        raise BadInputError("the grid names the same run twice; give every pipeline, workload, policy and seed once")
+    checked = {(cell.pipeline.label, cell.workload.label, cell.policy.label): cell for cell in cells}
+    for cell in checked.values():
+        cell.spec()
+    return cells

@@ -1,0 +1,74 @@
+"""Query 11: how many bids a user made in one session.
+
+Stresses session windows: state per user, windows of any length, output when users go quiet. A session ends after ten
+seconds without a bid (thesis 7.3.3), as in the suite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sluice.lab.pipelines.base import pipeline
+from sluice.lab.pipelines.calibration import SESSION_BUSY_CEILING, SINK_RATE, SOURCE_RATE, true_rate
+from sluice.lab.pipelines.nexmark.simulated import bids_chain
+from sluice.lab.pipelines.scaled import ON_TIME, Scaled
+from sluice.lab.simulator import PowerLaw, SimulatedJob, SimulatedOperator
+from sluice.registry import parameter
+from sluice.spark.pipeline.job import SparkJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@pipeline("q11")
+@dataclass(frozen=True, kw_only=True)
+class Query11(Scaled):
+    """Nexmark 11: bids per user session (source, session window, sink)."""
+
+    peak_rate: float = parameter(2_200_000.0, "bids/s at load 1")
+    gap_s: float = parameter(10.0, "quiet time that ends a session")
+    spark_scale: float = parameter(0.002, "rates on Spark as a share of the simulator's, to suit two cores")
+    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
+
+    def source_shares(self) -> Mapping[str, float]:
+        return {"bids_source": 1.0}
+
+    def simulated(self) -> SimulatedJob:
+        return bids_chain(
+            SimulatedOperator(
+                name="session_window",
+                capacity=PowerLaw(true_rate(250_000, SESSION_BUSY_CEILING), 0.85),
+                selectivity=0.1,
+                state_bytes_per_record=200,
+                state_ttl_s=self.gap_s,
+                io_bytes_per_record=500,
+                net_bytes_per_record=10,
+            ),
+            initial=10,
+            source_rate=SOURCE_RATE,
+            sink_rate=SINK_RATE,
+            busy_ceiling=SESSION_BUSY_CEILING,
+        )
+
+    def spark(self) -> SparkJob:
+        from sluice.lab.generator.nexmark import BID_SCHEMA, Bids
+
+        job = self.job("q11")
+        bids = job.pipeline.source("bids", BID_SCHEMA, generate=Bids(hot_share=self.hot_share))
+        sessions = job.add(
+            "session_window",
+            partial(bids_per_session, gap_s=self.gap_s),
+            job.source("bids_source", bids),
+            watermark=ON_TIME,
+        )
+        return SparkJob(pipeline=job.sink(sessions), peak_rates={"bids": self.peak_rate * self.spark_scale})
+
+
+def bids_per_session(bids: DataFrame, *, gap_s: float) -> DataFrame:
+    from pyspark.sql.functions import count, session_window
+
+    sessions = bids.groupBy(session_window("at", f"{gap_s} seconds"), "bidder").agg(count("*").alias("bids"))
+    return sessions.selectExpr("bidder", "bids", "session_window.start AS began", "session_window.end AS ended")

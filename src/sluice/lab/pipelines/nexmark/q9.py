@@ -1,0 +1,29 @@
+"""Query 9: the winning bid of every auction.
+
+Stresses a join by time whose state holds every open auction and its bids, and a maximum per auction that is known only
+when it closes. As in the suite; of equal bids the earliest wins. Not in the thesis: the simulator's costs are of the
+order of query 3's and not calibrated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sluice.lab.pipelines.base import pipeline
+from sluice.lab.pipelines.nexmark.winning import Winning
+from sluice.lab.simulator import SimulatedJob
+from sluice.spark.pipeline.job import SparkJob
+
+
+@pipeline("q9")
+@dataclass(frozen=True, kw_only=True)
+class Query9(Winning):
+    """Nexmark 9: winning bids (two sources, join, maximum, sink)."""
+
+    def simulated(self) -> SimulatedJob:
+        return self.simulated_with()
+
+    def spark(self) -> SparkJob:
+        job = self.job("q9")
+        answer = self.winners(job)
+        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())

@@ -1,0 +1,231 @@
+"""Measures a pipeline's operators on Spark, one at a time, each with a backlog, at several parallelisms.
+
+An operator's input is what the operators above it make of generated records, computed at once and without streaming, so
+that a fast operator behind a slow one finds enough to do as well. Alone, all CPU time that is used is its own. Where a
+backlog would take too many records (behind a window that emits a handful), capacity is estimated: the slot rate times
+the share of theirs that the measured operators reached.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.errors import BadInputError, SluiceError
+from sluice.lab.datasets import Dataset, compute, records_read
+from sluice.lab.processes import cpu_seconds
+from sluice.lab.simulator import Table
+from sluice.model import Edge, Target
+from sluice.model.costs import OperatorCosts
+from sluice.placement.profile import Profile, ProfiledOperator
+from sluice.spark.pipeline.definition import OperatorSpec, Pipeline
+from sluice.spark.pipeline.job import SparkJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sluice.spark.pipeline.engine import SparkEngine
+
+SAMPLE_EVENTS = 50_000
+MOST_EVENTS = 3_000_000
+RECORDS_PER_APPEND = 250_000
+UNPACED_RATE = 100_000.0
+"""Records/s of a slot that is not paced, to size its backlog: more than such a slot does."""
+SPARE = 1.3
+FIRST_BATCH_TIMEOUT_S = 120.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measuring:
+    """How long and at which parallelisms. `settle_s` after every change is left out."""
+
+    parallelisms: tuple[int, ...] = (1, 2, 4)
+    settle_s: float = 5.0
+    measure_s: float = 12.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.parallelisms or min(self.parallelisms) < 1:
+            raise BadInputError(f"parallelism must be at least 1, got {list(self.parallelisms)}")
+        for name in ("settle_s", "measure_s"):
+            if not getattr(self, name) > 0:
+                raise BadInputError(f"{name} must be above 0, got {getattr(self, name):g}")
+
+    def records_needed(self, spec: OperatorSpec) -> float:
+        slot_seconds = sum(self.parallelisms) * (self.settle_s + self.measure_s)
+        return SPARE * (spec.slot_rate or UNPACED_RATE) * slot_seconds
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one operator did with a backlog."""
+
+    capacity: dict[int, float]
+    cpu_s_per_record: float | None
+    io_bytes_per_record: float
+    state_bytes_per_record: float
+
+
+def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: Measuring, say: Say) -> Profile:
+    """The profile of a pipeline at its peak rates. Every operator is measured once, in the order records flow."""
+    sample = compute(job, spark, root / "sample", events=SAMPLE_EVENTS, seed=how.seed)
+    seen: dict[str, Seen | None] = {}
+    for spec in (job.pipeline.operators[found] for found in job.pipeline.topology.order):
+        share = records_read(spec, sample) / SAMPLE_EVENTS
+        events = how.records_needed(spec) / share if share else math.inf
+        if events > MOST_EVENTS:
+            say(f"{spec.name}: reads too few records for a backlog, its capacity will be estimated")
+            seen[spec.name] = None
+            continue
+        folder = root / spec.name
+        datasets = compute(job, spark, folder / "records", events=math.ceil(events), seed=how.seed)
+        seen[spec.name] = _measure(spec, datasets, spark, folder, how, say)
+    return _profile(name, job, sample, seen, how)
+
+
+def _measure(
+    spec: OperatorSpec, datasets: Mapping[str, Dataset], spark: SparkSession, root: Path, how: Measuring, say: Say
+) -> Seen:
+    from sluice.spark.pipeline.engine import SparkEngine
+
+    alone = Pipeline(f"profile-{spec.name}")
+    for read in spec.inputs:
+        alone.source(read, datasets[read].schema)
+    alone.operators[spec.name] = spec
+    alone.sink("out", spec.name)
+    engine = SparkEngine(alone, root / "run", slots=max(how.parallelisms), spark=spark)
+    engine.start(Target(parallelism={spec.name: how.parallelisms[0]}))
+    try:
+        _fill(engine, spec, datasets)
+        _wait_for_first_batch(engine, spec)
+        return _measure_each(engine, spec, how, say)
+    finally:
+        engine.stop()
+
+
+def _fill(engine: SparkEngine, spec: OperatorSpec, datasets: Mapping[str, Dataset]) -> None:
+    for read in spec.inputs:
+        topic = engine.runtime.topics[read]
+        time_column = spec.watermarks[read][0] if read in spec.watermarks else None
+        table = datasets[read].read(time_column).cast(topic.schema)
+        for number, first in enumerate(range(0, table.num_rows, RECORDS_PER_APPEND)):
+            topic.append(table.slice(first, RECORDS_PER_APPEND), producer="profile", batch_id=number)
+
+
+def _wait_for_first_batch(engine: SparkEngine, spec: OperatorSpec) -> None:
+    """It also starts Python workers and compiles code."""
+    deadline_s = time.monotonic() + FIRST_BATCH_TIMEOUT_S
+    topics = [engine.runtime.topics[read] for read in spec.inputs]
+    while not any(topic.consumers()[spec.name] for topic in topics):
+        if time.monotonic() > deadline_s:
+            raise SluiceError(f"operator {spec.name!r} finished no batch within {FIRST_BATCH_TIMEOUT_S:g} s")
+        engine.clock.sleep_s(0.2)
+
+
+def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: Measuring, say: Say) -> Seen:
+    capacity: dict[int, float] = {}
+    cpu_s, records, io_bytes, state_bytes = 0.0, 0.0, 0.0, 0.0
+    for parallelism in how.parallelisms:
+        engine.apply(Target(parallelism={spec.name: parallelism}))
+        engine.clock.sleep_s(how.settle_s)
+        engine.observe()
+        began_s, cpu_before_s = time.monotonic(), cpu_seconds()
+        engine.clock.sleep_s(how.measure_s)
+        metrics = engine.observe().operators[spec.name]
+        elapsed_s, cpu_after_s = time.monotonic() - began_s, cpu_seconds()
+        if not metrics.input_rate or not metrics.lag:
+            raise SluiceError(
+                f"operator {spec.name!r} with parallelism {parallelism}: no backlog left after {elapsed_s:.0f} s; "
+                f"measure for a shorter time"
+            )
+        capacity[parallelism] = metrics.input_rate
+        done = metrics.input_rate * elapsed_s
+        records += done
+        cpu_s += (cpu_after_s or 0.0) - (cpu_before_s or 0.0)
+        io_bytes += (metrics.io_rate or 0.0) * elapsed_s
+        state_bytes = metrics.state_bytes or 0.0
+        say(f"{spec.name} with {parallelism}: {metrics.input_rate:,.0f} records/s")
+    return Seen(
+        capacity=capacity,
+        cpu_s_per_record=cpu_s / records if cpu_s else None,
+        io_bytes_per_record=io_bytes / records,
+        state_bytes_per_record=state_bytes / records,
+    )
+
+
+def _profile(
+    name: str, job: SparkJob, sample: Mapping[str, Dataset], seen: Mapping[str, Seen | None], how: Measuring
+) -> Profile:
+    specs = job.pipeline.operators
+    efficiency = _efficiency(specs, seen)
+    costs = {found: _costs(specs[found], sample, seen[found], how, efficiency) for found in specs}
+    rates = _rates_at_load_1(job, costs)
+    topology = job.pipeline.topology
+    return Profile(
+        operators=tuple(_operator(found, costs[found], rates[found]) for found in specs),
+        edges=tuple(Edge(source=above, target=below) for above, below in topology.edges),
+        pipeline=name,
+        paced=any(spec.slot_rate is not None for spec in specs.values()),
+        source_rates={found: rates[found] for found in topology.sources},
+    )
+
+
+def _costs(
+    spec: OperatorSpec, sample: Mapping[str, Dataset], found: Seen | None, how: Measuring, efficiency: float
+) -> OperatorCosts:
+    read, emitted = records_read(spec, sample), sample[spec.name]
+    slot_rate = (spec.slot_rate or UNPACED_RATE) * efficiency
+    return OperatorCosts(
+        capacity=found.capacity if found else {number: slot_rate * number for number in how.parallelisms},
+        estimated=found is None,
+        selectivity=emitted.records / read if read else 0.0,
+        cpu_s_per_record=found.cpu_s_per_record if found else None,
+        io_bytes_per_record=found.io_bytes_per_record if found else 0.0,
+        net_bytes_per_record=emitted.size_bytes / read if read else 0.0,
+        state_bytes_per_record=found.state_bytes_per_record if found else 0.0,
+    )
+
+
+def _efficiency(specs: Mapping[str, OperatorSpec], seen: Mapping[str, Seen | None]) -> float:
+    """The share of their slots' rates that measured operators reached: what batches cost is much the same for all."""
+    reached = [
+        rate / (parallelism * (specs[name].slot_rate or UNPACED_RATE))
+        for name, found in seen.items()
+        if found
+        for parallelism, rate in found.capacity.items()
+    ]
+    if not reached:
+        raise SluiceError("no operator of this pipeline reads enough records to be measured")
+    return sum(reached) / len(reached)
+
+
+def _rates_at_load_1(job: SparkJob, costs: Mapping[str, OperatorCosts]) -> dict[str, float]:
+    """Records/s every operator reads when the sources are at their peak rates."""
+    emitted = dict(job.peak_rates)
+    rates: dict[str, float] = {}
+    for name in job.pipeline.topology.order:
+        rates[name] = sum(emitted[read] for read in job.pipeline.operators[name].inputs)
+        emitted[name] = rates[name] * costs[name].selectivity
+    return rates
+
+
+def _operator(name: str, costs: OperatorCosts, rate: float) -> ProfiledOperator:
+    """With the smallest parallelism that carries the rate, and what one task then asks of its worker."""
+    capacity = Table(costs.capacity)
+    parallelism = 1
+    while capacity(parallelism) < rate:
+        parallelism += 1
+    per_task = rate / parallelism
+    return ProfiledOperator(
+        name=name,
+        parallelism=parallelism,
+        cpu=per_task * (costs.cpu_s_per_record or 0.0),
+        io=per_task * costs.io_bytes_per_record,
+        net=per_task * costs.net_bytes_per_record,
+        costs=costs,
+    )

@@ -1,0 +1,212 @@
+"""What a report shows, collected from folders that `sluice run` or `sluice bench` wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import BadInputError
+from sluice.journal.file import read_journal
+from sluice.lab.bench.grid import Cell
+from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
+from sluice.lab.bench.store import BenchStore
+from sluice.lab.environment import environment
+from sluice.lab.scores import score
+from sluice.lab.series import Series, run_series
+from sluice.lab.summary import summarise
+from sluice.model.base import Frozen
+
+ALL = "all"
+COMPARED = ("avg_slots", "avg_latency_s", "p95_latency_s", "slo_violation_ratio", "cost_ratio")
+
+
+class Shown(Frozen):
+    """One run that can be drawn."""
+
+    engine: str
+    pipeline: str
+    workload: str
+    policy: str
+    seed: int
+    slo_s: float
+    series: Series
+
+
+class Content(Frozen):
+    """Everything on the page. `notes` says per folder what ran there."""
+
+    title: str
+    notes: tuple[str, ...]
+    environment: dict[str, str | int]
+    rows: tuple[dict[str, Any], ...]
+    groups: tuple[GroupScore, ...]
+    overall: tuple[GroupScore, ...]
+    baseline: str | None
+    comparisons: tuple[Comparison, ...]
+    runs: tuple[Shown, ...]
+
+
+def collect(folders: Sequence[Path], baseline: str | None = None) -> Content:
+    """One folder, or several to compare: then every policy carries the name of its folder."""
+    rows: list[dict[str, Any]] = []
+    runs: list[Shown] = []
+    notes: list[str] = []
+    measured_on: dict[str, str | int] = {}
+    labels = _labels(folders)
+    for folder, label in zip(folders, labels, strict=True):
+        found = _bench(folder) if (folder / "grid.json").exists() else _single(folder)
+        prefix = f"{label}: " if len(folders) > 1 else ""
+        notes.append(f"{label}: {found.note}")
+        rows += [{**row, "policy": prefix + row["policy"]} for row in found.rows]
+        runs += [run.model_copy(update={"policy": prefix + run.policy}) for run in found.runs]
+        measured_on = measured_on or found.environment
+    names = list(dict.fromkeys(row["policy"] for row in rows))
+    chosen = baseline or next((name for name in names if name.rpartition(": ")[2] == "ds2"), names[0])
+    if chosen not in names:
+        raise BadInputError(f"unknown baseline {chosen!r}; policies in this report: {', '.join(names)}")
+    return Content(
+        title=", ".join(labels),
+        notes=tuple(notes),
+        environment=measured_on,
+        rows=tuple(rows),
+        groups=tuple(score_groups(rows)),
+        overall=tuple(overall(rows)),
+        baseline=chosen,
+        comparisons=tuple(compare(rows, chosen, COMPARED)) if len(names) > 1 else (),
+        runs=tuple(runs),
+    )
+
+
+def overall(rows: Iterable[Row]) -> list[GroupScore]:
+    """Every policy over the cases that all of them ran: the mean of the cases seed by seed, then over seeds.
+
+    A seed of which a run is missing is left out: its mean would be one of other cases.
+    """
+    found: dict[str, dict[int, dict[tuple[str, str, str], Row]]] = {}
+    for row in rows:
+        case = (row["engine"], row["pipeline"], row["workload"])
+        found.setdefault(row["policy"], {}).setdefault(row["seed"], {})[case] = row
+    shared = set.intersection(*({case for seed in seeds.values() for case in seed} for seeds in found.values()))
+    if len(shared) < 2:
+        return []
+    finished = ({seed for seed, cases in seeds.items() if shared <= cases.keys()} for seeds in found.values())
+    whole = sorted(set.intersection(*finished))
+    scores = []
+    for policy, seeds in found.items():
+        estimates = {
+            metric: estimate(
+                estimate(row[metric] for case, row in seeds[seed].items() if case in shared).mean for seed in whole
+            )
+            for metric in METRICS
+        }
+        scores.append(GroupScore(engine=ALL, pipeline=ALL, workload=ALL, policy=policy, estimates=estimates))
+    return scores
+
+
+class _Found(Frozen):
+    note: str
+    environment: dict[str, str | int]
+    rows: tuple[dict[str, Any], ...]
+    runs: tuple[Shown, ...]
+
+
+def _bench(folder: Path) -> _Found:
+    store = BenchStore(folder)
+    cells = store.cells()
+    results = store.results()
+    if not results:
+        raise BadInputError(f"the bench in {str(folder)!r} has no finished run yet")
+    sizes = " x ".join(
+        [
+            _counted("pipeline", "pipelines", {cell.pipeline.label for cell in cells}),
+            _counted("workload", "workloads", {cell.workload.label for cell in cells}),
+            _counted("policy", "policies", {cell.policy.label for cell in cells}),
+            _counted("seed", "seeds", {cell.seed for cell in cells}),
+        ]
+    )
+    return _Found(
+        note=f"bench of {sizes}{_lasting(cells)}; {len(results)} of {len(cells)} runs finished",
+        environment=store.environment(),
+        rows=tuple(result.row for result in results),
+        runs=tuple(
+            Shown(
+                engine=result.cell.engine,
+                pipeline=result.cell.pipeline.label,
+                workload=result.cell.workload.label,
+                policy=result.cell.policy.label,
+                seed=result.cell.seed,
+                slo_s=result.cell.slo_s,
+                series=result.series,
+            )
+            for result in results
+            if result.series
+        ),
+    )
+
+
+def _counted(one: str, many: str, found: Set[Any]) -> str:
+    return f"{len(found)} {one if len(found) == 1 else many}"
+
+
+def _lasting(cells: Sequence[Cell]) -> str:
+    """Told where the runs are not as long as their load's pattern."""
+    seconds = sorted({cell.duration_s for cell in cells if cell.duration_s is not None})
+    return f", {' or '.join(f'{s:g}' for s in seconds)} s each" if seconds else ""
+
+
+def _single(folder: Path) -> _Found:
+    path = folder / "journal.jsonl"
+    if not path.exists():
+        raise BadInputError(f"{str(folder)!r} holds neither a run (journal.jsonl) nor a bench (grid.json)")
+    entries = list(read_journal(path))
+    head = entries[0] if entries and entries[0]["kind"] == "run" else {}
+    if not head:
+        raise BadInputError(f"journal {str(path)!r} does not begin with what ran")
+    names = {kind: _label(head.get(kind)) for kind in ("pipeline", "workload", "policy")}
+    slo_s = float(head["slo_s"])
+    engine = str(head.get("engine", "?"))
+    scores = score(entries).to_data()
+    del scores["stages"]
+    row = {
+        **dict.fromkeys(METRICS),
+        "engine": engine,
+        **names,
+        "seed": head["seed"],
+        **summarise(entries, slo_s).to_data(),
+        **scores,
+    }
+    hours = head["duration_s"] / 3600
+    return _Found(
+        note=f"{names['policy']} on {names['pipeline']} under {names['workload']}, engine {engine}, {hours:.2g} h",
+        environment={**environment(), "sluice": head["version"]},
+        rows=(row,),
+        runs=(Shown(engine=engine, **names, seed=head["seed"], slo_s=slo_s, series=run_series(entries)),),
+    )
+
+
+def _label(choice: Any) -> str:
+    if not choice:
+        return "?"
+    settings = ",".join(f"{key}={value}" for key, value in choice["settings"].items())
+    return f"{choice['name']}:{settings}" if settings else str(choice["name"])
+
+
+def _labels(folders: Sequence[Path]) -> list[str]:
+    """The folders' own names, with parents where two are called the same."""
+    if not folders:
+        raise BadInputError("a report needs at least one folder")
+    resolved = [folder.resolve() for folder in folders]
+    names = [folder.name for folder in resolved]
+    return [
+        name if names.count(name) == 1 else f"{folder.parent.name}/{name}"
+        for folder, name in zip(resolved, names, strict=True)
+    ]
+
+
+def to_json(content: Content) -> str:
+    """For a script element: no text in it can end that element."""
+    data = content.to_data()
+    del data["rows"]
+    return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

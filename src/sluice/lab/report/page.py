@@ -1,0 +1,33 @@
+"""The report as one HTML file that needs nothing else: data, style, script and the plotting library inside."""
+
+from __future__ import annotations
+
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from plotly.offline import get_plotlyjs
+
+from sluice.files import replace_file
+from sluice.lab.report.content import Content, to_json
+
+
+def page(content: Content) -> str:
+    assets = files("sluice.lab.report") / "assets"
+    return Template((assets / "page.html").read_text()).substitute(
+        title=escape(content.title),
+        notes="".join(f"<li>{escape(note)}</li>" for note in content.notes),
+        environment="".join(
+            f"<tr><th scope='row'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
+            for key, value in content.environment.items()
+        ),
+        style=(assets / "page.css").read_text(),
+        script=(assets / "page.js").read_text(),
+        plotly=get_plotlyjs(),
+        data=to_json(content),
+    )
+
+
+def write_page(content: Content, path: Path) -> None:
+    replace_file(path, page(content).encode(), durable=True)

@@ -1,0 +1,160 @@
+"""The results as a document with pictures, written from what the commands left behind."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.errors import BadInputError
+from sluice.files import replace_file
+from sluice.lab.bench.statistics import GroupScore
+from sluice.lab.report.content import Content, Shown, collect, overall
+from sluice.lab.report.export import file_name, pareto_figure, save, timeline_figure
+from sluice.lab.report.figures import figure, with_unit
+from sluice.lab.reproduce import Table, Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLUMNS = {
+    "slots": "avg_slots",
+    "cost": "cost_ratio",
+    "latency (s)": "avg_latency_s",
+    "p95 (s)": "p95_latency_s",
+    "late": "slo_violation_ratio",
+    "actions": "rescales",
+    "oscillations": "oscillations",
+    "accuracy": "parallelism_accuracy",
+}
+HOW_TO_READ = "Mean over seeds and half the 95 % confidence interval."
+LEGEND = {
+    "cost": "*cost*: slot-seconds over those of a planner that knows load and capacities and keeps the latency "
+    "objective 95 % of the time; below 1 means fewer slots than the objective needs.",
+    "late": "*late*: share of time above the objective.",
+    "oscillations": "*oscillations*: changes that undo the one before although the load did not turn.",
+    "accuracy": "*accuracy*: overlap of the slots there were with those the load of the moment needs.",
+}
+ALL_CASES = "slots against latency, mean over all cases"
+PICTURES = "results"
+
+
+def write_results(folder: Path, benches: Sequence[Path], reproduced: Sequence[Path]) -> list[Path]:
+    """`results.md`, and its pictures in `results/` beside it."""
+    if not benches and not reproduced:
+        raise BadInputError("there is nothing to write about: give --bench or --reproduced")
+    contents = [collect([bench]) for bench in benches]
+    engines = [content.groups[0].engine for content in contents]
+    if twice := [engine for engine, count in Counter(engines).items() if count > 1]:
+        raise BadInputError(f"--bench takes one bench per engine, got {engines.count(twice[0])} of {twice[0]!r}")
+    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
+    parts = ["# Results", "Written by `sluice results` from the outputs of `sluice bench` and `sluice reproduce`."]
+    pictures: list[Path] = []
+    for content in contents:
+        drawn = _pictures(content)
+        pictures += [save(picture, folder / PICTURES / name) for name, picture in drawn.values()]
+        parts += _bench_part(content, {alt: f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn.items()})
+    for path in reproduced:
+        parts += _paper_part(*_read_tables(path))
+    document = folder / "results.md"
+    replace_file(document, ("\n\n".join(parts) + "\n").encode(), durable=True)
+    return [document, *pictures]
+
+
+def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
+    """What each picture shows -> its file's name, and the picture."""
+    engine = content.groups[0].engine
+    found = {}
+    if content.overall:
+        found[ALL_CASES] = (f"pareto-{engine}.png", pareto_figure(content.overall))
+    for pipeline in _pipelines(content):
+        groups = overall([row for row in content.rows if row["pipeline"] == pipeline])
+        groups = groups or [group for group in content.groups if group.pipeline == pipeline]
+        name = file_name("pareto", engine, pipeline)
+        found[_all_workloads(pipeline)] = (f"{name}.png", pareto_figure(groups))
+    for run in _time_lines(content):
+        name = file_name("timeline", run.engine, run.pipeline, run.workload, run.policy)
+        found[f"{run.policy} on {run.pipeline} under {run.workload}"] = (f"{name}.png", timeline_figure(run))
+    return found
+
+
+def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
+    where = "Spark" if content.groups[0].engine == "spark" else "the simulator"
+    machine = content.environment
+    columns = {
+        title: metric
+        for title, metric in COLUMNS.items()
+        if any(group.estimates[metric].mean is not None for group in content.groups)
+    }
+    parts = [
+        f"## Policies compared on {where}",
+        f"{content.notes[0].partition(': ')[2].capitalize()}. Measured on {machine.get('date')}, "
+        f"{machine.get('processor')}, {machine.get('cores')} cores, sluice {machine.get('sluice')}.",
+        " ".join([HOW_TO_READ, *(text for title, text in LEGEND.items() if title in columns)]),
+    ]
+    if content.overall:
+        parts += [
+            pictures[ALL_CASES],
+            _markdown(["policy", *columns], ([g.policy, *_figures(g, columns)] for g in content.overall)),
+        ]
+    for pipeline in _pipelines(content):
+        groups = [group for group in content.groups if group.pipeline == pipeline]
+        rows = ([g.workload, g.policy, *_figures(g, columns)] for g in groups)
+        parts += [
+            f"### {pipeline}",
+            pictures[_all_workloads(pipeline)],
+            _markdown(["workload", "policy", *columns], rows),
+        ]
+    timelines = [picture for alt, picture in pictures.items() if "timeline" in picture]
+    return parts + (["### Single runs", *timelines] if timelines else [])
+
+
+def _pipelines(content: Content) -> list[str]:
+    return list(dict.fromkeys(group.pipeline for group in content.groups))
+
+
+def _all_workloads(pipeline: str) -> str:
+    return f"slots against latency, {pipeline}, mean over its workloads"
+
+
+def _time_lines(content: Content, most: int = 2) -> list[Shown]:
+    return [run for run in content.runs if run.policy == content.baseline][:most]
+
+
+def _paper_part(paper: str, tables: Sequence[Table]) -> list[str]:
+    verdicts = Counter(row.verdict for table in tables for row in table.rows)
+    claimed = {verdict: count for verdict, count in verdicts.items() if verdict != Verdict.SHOWN}
+    said = ", ".join(f"{count} {verdict}" for verdict, count in claimed.items()) or "nothing claimed"
+    parts = [f"## {paper}: paper beside ours", f"{len(tables)} tables: {said}."]
+    for table in tables:
+        rows = [row for row in table.rows if row.verdict != Verdict.SHOWN] or list(table.rows)
+        parts += [
+            f"### {table.name}: {table.title}",
+            _markdown(
+                ["", "paper", "ours", "verdict", "note"],
+                ([r.what, with_unit(r.paper, r.unit), with_unit(r.ours, r.unit), r.verdict, r.note] for r in rows),
+            ),
+            *table.notes,
+        ]
+    return parts
+
+
+def _read_tables(path: Path) -> tuple[str, list[Table]]:
+    try:
+        content = json.loads(path.read_text())
+        return str(content["paper"]), [Table.parse(table, str(path)) for table in content["tables"]]
+    except OSError as error:
+        raise BadInputError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInputError(f"{str(path)!r} is not what 'sluice reproduce PAPER --json' prints: {error}") from error
+
+
+def _figures(group: GroupScore, columns: Mapping[str, str]) -> list[str]:
+    return [figure(group.estimates[metric]) for metric in columns.values()]
+
+
+def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)

@@ -1,0 +1,131 @@
+"""One run, from its description to its summary, on any engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sluice import __version__
+from sluice.control.decider import Decider
+from sluice.control.engine import Engine
+from sluice.control.guards import Guards
+from sluice.control.loop import Loop, Planner
+from sluice.control.memory import MemoryStore
+from sluice.errors import BadInputError
+from sluice.journal.file import Entry, Journal
+from sluice.lab.pipelines import PipelineDefinition
+from sluice.lab.placing import Placing
+from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
+from sluice.lab.workloads import Workload, duration_s, rate_curve
+from sluice.model import Target
+from sluice.policy import Policy
+from sluice.registry import build
+
+THESIS_GUARDS: Mapping[str, Any] = {"max_slots": 80, "max_step": 15, "cooldown_s": 300.0}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSpec:
+    """Everything that determines a run. Two equal specs on the simulator give the same journal, byte for byte.
+
+    `duration_s` and `interval_s` are engine time; the workload's own time runs `speedup` times faster.
+    """
+
+    pipeline: PipelineDefinition
+    policy: Policy
+    workload: Workload
+    names: Mapping[str, Any] = field(default_factory=dict)
+    guards: Guards = field(default_factory=lambda: Guards(**THESIS_GUARDS))
+    duration_s: float | None = None
+    interval_s: float = 15.0
+    speedup: float = 1.0
+    seed: int = 0
+    slo_s: float = 30.0
+    simulator: Mapping[str, Any] = field(default_factory=dict)
+    initial_parallelism: int | None = None
+    """Instances of every operator at the start; null: as the pipeline says. The simulator's."""
+    dry_run: bool = False
+    placing: Placing | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("duration_s", "interval_s", "speedup", "slo_s"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise BadInputError(f"{name} must be above 0, got {value:g}")
+
+    @property
+    def whole_duration_s(self) -> float:
+        """As asked for, or as long as the workload's pattern."""
+        return self.duration_s or duration_s(self.workload) / self.speedup
+
+
+def simulated_job(spec: RunSpec) -> SimulatedJob:
+    """The pipeline as the simulator runs it, the run's own simulator settings applied."""
+    job = spec.pipeline.simulated()
+    workers = {"cluster": spec.placing.cluster} if spec.placing else {}
+    if not spec.simulator and not workers:
+        return job
+    present = vars(job.settings)
+    return replace(job, settings=build(SimulatorSettings, {**present, **spec.simulator, **workers}, "simulator"))
+
+
+def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Target]:
+    """The simulator set up for a run, and the plan it starts with."""
+    job = simulated_job(spec)
+    curves = {
+        source: rate_curve(
+            spec.workload,
+            peak_rate=spec.pipeline.peak_rate * share,
+            seed=spec.seed,
+            speedup=spec.speedup,
+        )
+        for source, share in spec.pipeline.source_shares().items()
+    }
+    initial = {name: spec.initial_parallelism or job.initial_parallelism.get(name, 1) for name in job.graph.names}
+    return SimulatedEngine(job, curves, spec.seed), Target(parallelism=initial)
+
+
+def run(
+    spec: RunSpec,
+    engine: Engine,
+    initial: Target,
+    journal: Journal,
+    *,
+    planner: Planner | None = None,
+    store: MemoryStore | None = None,
+    policy_timeout_s: float | None = None,
+    on_cycle: Callable[[Entry], None] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> None:
+    """Write the head of the journal and cycle until the duration is over."""
+    journal.append(
+        {
+            "kind": "run",
+            "version": __version__,
+            **spec.names,
+            "guards": dict(vars(spec.guards)),
+            "graph": engine.graph.to_data(),
+            "duration_s": spec.whole_duration_s,
+            "interval_s": spec.interval_s,
+            "speedup": spec.speedup,
+            "seed": spec.seed,
+            "slo_s": spec.slo_s,
+        }
+    )
+    Loop(
+        engine=engine,
+        decider=Decider(spec.policy, policy_timeout_s),
+        journal=journal,
+        guards=spec.guards,
+        planner=planner or (spec.placing.planner(simulated_job(spec)) if spec.placing else None),
+        store=store,
+        dry_run=spec.dry_run,
+    ).run(
+        initial,
+        duration_s=spec.whole_duration_s,
+        interval_s=spec.interval_s,
+        on_cycle=on_cycle,
+        should_stop=should_stop,
+    )

@@ -1,0 +1,176 @@
+"""What the summary leaves open: how steady a policy was, how soon it settled, how near it came to the best.
+
+All of it is read from the journal; cost and accuracy need the clairvoyant's knowledge of load and capacities too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from sluice.journal.file import Entry
+from sluice.lab.clairvoyant import ClairvoyantPlan, Demand
+from sluice.model.base import Count, Frozen, NonNegative, Share
+
+STEADY_LOAD = 0.02
+"""Relative change below which two loads count as the same."""
+SHORTEST_STAGE_S = 1200.0
+QUIET_S = 600.0
+"""A policy has settled on a constant load if it leaves the last ten minutes of it alone: twice the cool-down."""
+
+
+class Stage(Frozen):
+    """A stretch of constant load. `converged_s` is the time of the last action after its start, null if not settled."""
+
+    start_s: NonNegative
+    end_s: NonNegative
+    rate: NonNegative
+    converged_s: NonNegative | None
+    actions: Count
+
+
+class Scores(Frozen):
+    """One run beyond its summary.
+
+    `oscillations` counts an operator's changes that go against its previous one although the load did not turn.
+    `parallelism_accuracy` is the mean of sum(min(p, needed)) / sum(max(p, needed)): 1 if every operator always had just
+    what the load of the moment needs. `cost_ratio` is slot-seconds over those of the clairvoyant planner.
+    """
+
+    avg_cpu: Share | None
+    oscillations: Count
+    stages: tuple[Stage, ...]
+    parallelism_accuracy: Share | None = None
+    over_provisioned_slots: NonNegative | None = None
+    under_provisioned_slots: NonNegative | None = None
+    planner_avg_slots: NonNegative | None = None
+    planner_feasible: bool | None = None
+    cost_ratio: NonNegative | None = None
+
+    @property
+    def converged_stages(self) -> int:
+        return sum(stage.converged_s is not None for stage in self.stages)
+
+    @property
+    def converge_s(self) -> float | None:
+        """Mean over the stages it settled in; null without one."""
+        found = [stage.converged_s for stage in self.stages if stage.converged_s is not None]
+        return float(np.mean(found)) if found else None
+
+    @property
+    def converge_actions(self) -> float | None:
+        found = [stage.actions for stage in self.stages if stage.converged_s is not None]
+        return float(np.mean(found)) if found else None
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What a run is measured against."""
+
+    demand: Demand
+    plan: ClairvoyantPlan
+
+
+def score(entries: Iterable[Entry], oracle: Oracle | None = None) -> Scores:
+    cycles = [entry for entry in entries if entry["kind"] == "cycle"]
+    loads = [_load(cycle) for cycle in cycles]
+    cpu = [
+        metrics["cpu"] * metrics["parallelism"]
+        for cycle in cycles
+        for metrics in _operators(cycle).values()
+        if metrics["cpu"] is not None
+    ]
+    slots = sum(
+        metrics["parallelism"]
+        for cycle in cycles
+        for metrics in _operators(cycle).values()
+        if metrics["cpu"] is not None
+    )
+    basic = Scores(
+        avg_cpu=min(1.0, sum(cpu) / slots) if slots else None,
+        oscillations=count_oscillations(cycles, loads),
+        stages=tuple(find_stages(cycles, loads)),
+    )
+    return basic if oracle is None else _against(basic, cycles, oracle)
+
+
+def count_oscillations(cycles: Sequence[Entry], loads: Sequence[float]) -> int:
+    """Changes of an operator that undo its last one, the load having stayed or gone the other way since."""
+    last: dict[str, tuple[int, float]] = {}
+    found = 0
+    for cycle, load in zip(cycles, loads, strict=True):
+        for name, (before, after) in _changes(cycle).items():
+            direction = 1 if after > before else -1
+            if name in last:
+                old_direction, old_load = last[name]
+                turned = (load - old_load) * direction > STEADY_LOAD * max(load, old_load)
+                found += direction != old_direction and not turned
+            last[name] = (direction, load)
+    return found
+
+
+def find_stages(cycles: Sequence[Entry], loads: Sequence[float]) -> list[Stage]:
+    """Constant, non-zero loads that last long enough to settle on, each with how soon the policy did."""
+    stages = []
+    first = 0
+    for number in range(1, len(cycles) + 1):
+        if number < len(cycles) and abs(loads[number] - loads[first]) <= STEADY_LOAD * loads[first]:
+            continue
+        start_s = cycles[first]["time_s"] - cycles[first]["observation"]["interval_s"]
+        end_s = cycles[number - 1]["time_s"]
+        if loads[first] > 0 and end_s - start_s >= SHORTEST_STAGE_S:
+            stages.append(_stage(cycles[first:number], start_s, end_s, loads[first]))
+        first = number
+    return stages
+
+
+def _stage(cycles: Sequence[Entry], start_s: float, end_s: float, rate: float) -> Stage:
+    actions = [cycle["time_s"] for cycle in cycles if _changes(cycle)]
+    settled = not actions or end_s - actions[-1] >= QUIET_S
+    took_s = (actions[-1] - start_s if actions else 0.0) if settled else None
+    return Stage(start_s=start_s, end_s=end_s, rate=rate, converged_s=took_s, actions=len(actions))
+
+
+def _against(basic: Scores, cycles: Sequence[Entry], oracle: Oracle) -> Scores:
+    both = either = over = under = 0.0
+    slot_seconds = length_s = 0.0
+    needs: dict[float, dict[str, int]] = {}
+    for cycle in cycles:
+        interval_s = cycle["observation"]["interval_s"]
+        middle_s = cycle["time_s"] - interval_s / 2
+        load = float(oracle.demand.load(np.array([middle_s]))[0])
+        needed = needs.setdefault(load, oracle.demand.needed(load))
+        for name, metrics in _operators(cycle).items():
+            had, need = metrics["parallelism"], needed[name]
+            both += min(had, need) * interval_s
+            either += max(had, need) * interval_s
+            over += max(0, had - need) * interval_s
+            under += max(0, need - had) * interval_s
+            slot_seconds += had * interval_s
+        length_s += interval_s
+    return basic.model_copy(
+        update={
+            "parallelism_accuracy": both / either,
+            "over_provisioned_slots": over / length_s,
+            "under_provisioned_slots": under / length_s,
+            "planner_avg_slots": oracle.plan.slot_seconds / length_s,
+            "planner_feasible": oracle.plan.feasible,
+            "cost_ratio": slot_seconds / oracle.plan.slot_seconds,
+        }
+    )
+
+
+def _operators(cycle: Entry) -> Mapping[str, Mapping[str, float]]:
+    operators: Mapping[str, Mapping[str, float]] = cycle["observation"]["operators"]
+    return operators
+
+
+def _load(cycle: Entry) -> float:
+    return sum(metrics["arrival_rate"] or 0.0 for metrics in _operators(cycle).values())
+
+
+def _changes(cycle: Entry) -> Mapping[str, tuple[int, int]]:
+    applied = cycle["applied"]
+    return applied["changed"] if applied and applied["error"] is None else {}

@@ -1,0 +1,222 @@
+"""The simulator as an engine: time passes only in `clock.sleep_s`, and the same seed gives the same run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from sluice.control.engine import RecordCount
+from sluice.errors import BadInputError, unknown_name
+from sluice.lab.simulator.job import RateCurve, SimulatedJob
+from sluice.lab.simulator.kernel import advance
+from sluice.lab.simulator.metrics import Ticks, Wiring, lag_records, observe
+from sluice.lab.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
+from sluice.model import Graph, InstanceSize, Observation, Outcome, Placement, Target
+from sluice.placement.traffic import remote_shares
+
+ARRIVAL_CHUNK_TICKS = 4096
+
+
+class SimulatedClock:
+    """Engine time; sleeping is what runs the simulation."""
+
+    def __init__(self, engine: SimulatedEngine) -> None:
+        self._engine = engine
+
+    def now_s(self) -> float:
+        return self._engine.tick * self._engine.job.settings.tick_s
+
+    def sleep_s(self, duration_s: float) -> None:
+        self._engine.run_ticks(max(1, round(duration_s / self._engine.job.settings.tick_s)))
+
+
+class SimulatedEngine:
+    """Runs a `SimulatedJob` whose sources' topics fill as the given curves say."""
+
+    def __init__(self, job: SimulatedJob, arrivals: Mapping[str, RateCurve], seed: int = 0) -> None:
+        self.job = job
+        self.tick = 0
+        self._graph = job.graph
+        topology = self._graph.topology
+        missing = [source for source in topology.sources if source not in arrivals]
+        if missing:
+            raise BadInputError(f"no arrival rate for source {missing[0]!r}; given: {', '.join(arrivals) or 'none'}")
+        self._names = topology.names
+        self._curves = [arrivals[source] for source in topology.sources]
+        self._shape = make_shape(job)
+        workers = job.settings.cluster.workers if job.settings.cluster else ()
+        self._workers = {worker.name: number for number, worker in enumerate(workers)}
+        self.state = make_state(self._shape, len(self._names), len(self._curves), len(workers))
+        self._window = make_window(len(self._names), self._shape.target.size)
+        self._random = np.random.Generator(np.random.PCG64(seed))
+        self._arrived: Ints = np.zeros((len(self._curves), 1), dtype=np.int64)
+        self._expected: Floats = np.zeros(len(self._curves))
+        self._latencies: list[Floats] = []
+        self._observed_tick = 0
+        self._observed_lag = [0] * len(self._names)
+        self._plan: Target | None = None
+        self._downtime_s = 0.0
+        self.clock = SimulatedClock(self)
+        self._index = {name: number for number, name in enumerate(self._names)}
+        self._operators = {operator.name: operator for operator in job.operators}
+        self._wiring = Wiring.of(job, self._shape)
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    def start(self, plan: Target) -> None:
+        self._plan = plan
+        for name in self._names:
+            self._resize(name, plan, delay_s=0.0)
+        self._place(plan.placement)
+        self.state.capacity[:] = self.state.next_capacity
+
+    def run_ticks(self, ticks: int) -> None:
+        settings = self.job.settings
+        self._extend_arrivals(self.tick + ticks)
+        normal = self._random.standard_normal((ticks, len(self._names)))
+        # the mean of a lognormal is exp(sigma^2 / 2): taken out, so that noise does not change the mean speed
+        noise = np.exp(settings.noise * normal - settings.noise**2 / 2)
+        latency_s = np.zeros((ticks, len(self._curves)))
+        advance(self.tick, settings.tick_s, self._shape, self.state, self._window, self._arrived, noise, latency_s)
+        self._latencies.append(latency_s)
+        self.tick += ticks
+
+    def observe(self) -> Observation:
+        if self._plan is None:
+            raise RuntimeError("observe before start")
+        if self.tick == self._observed_tick:
+            raise RuntimeError("no time has passed since the last observation")
+        latency_s = np.concatenate(self._latencies)
+        lag = self.lag_records()
+        observation = observe(
+            self.job,
+            self._wiring,
+            self._shape.unit_costs,
+            self._plan,
+            Ticks(self._observed_tick, self.tick, self.job.settings.tick_s),
+            self.state,
+            self._window,
+            latency_s,
+            self._arrived,
+            lag,
+            self._observed_lag,
+        )
+        for sums in self._window:
+            sums.fill(0)
+        self._latencies.clear()
+        self._observed_tick = self.tick
+        self._observed_lag = lag
+        return observation
+
+    def apply(self, plan: Target) -> Outcome:
+        old = self._plan
+        if old is None:
+            raise RuntimeError("apply before start")
+        changed = {
+            name: (old.parallelism[name], plan.parallelism[name])
+            for name in self._names
+            if old.parallelism[name] != plan.parallelism[name] or old.sizes.get(name) != plan.sizes.get(name)
+        }
+        settings = self.job.settings
+        stopped = set(self._names) if settings.rescale == "job" and changed else set(changed)
+        moved_bytes = sum(float(self.state.state_bytes[self._index[name]]) for name in stopped)
+        downtime_s = settings.downtime_s + moved_bytes / settings.state_bandwidth_bytes_per_s if changed else 0.0
+        up_tick = self.tick + math.ceil(downtime_s / settings.tick_s)
+        for name in stopped:
+            self.state.down_until_tick[self._index[name]] = up_tick
+        for name, (before, after) in changed.items():
+            starts = after > before or _grows(old.sizes.get(name, {}), plan.sizes.get(name, {}))
+            self._resize(name, plan, delay_s=downtime_s + (settings.instance_start_s if starts else 0.0))
+        self._place(plan.placement)
+        self._plan = plan
+        self._downtime_s += downtime_s
+        return Outcome(changed=changed, downtime_s=downtime_s)
+
+    def stop(self) -> RecordCount:
+        arrived = int(self._arrived[:, self.tick].sum())
+        read, expired = int(self.state.read.sum()), int(self.state.expired.sum())
+        return RecordCount(
+            arrived=arrived,
+            processed=read - expired,
+            waiting=arrived - read,
+            lost=expired + max(0, self.missing_records()),
+            duplicated=max(0, -self.missing_records()),
+            downtime_s=self._downtime_s,
+        )
+
+    def missing_records(self) -> int:
+        """Records emitted into an edge that its consumer neither took nor has waiting; always 0."""
+        missing = 0
+        for i, edges in enumerate(self._wiring.in_edges):
+            if edges:
+                came = int(self.state.emitted[list(edges)].sum())
+                missing += came - int(self.state.consumed[i]) - int(self.state.queued[list(edges)].sum())
+        return missing
+
+    def arrived_records(self) -> dict[str, int]:
+        return dict(zip(self._graph.topology.sources, self._arrived[:, self.tick].tolist(), strict=True))
+
+    def lag_records(self) -> list[int]:
+        """Per operator: what waits in its topic (sources) or at its inputs."""
+        return lag_records(self._wiring, self.state, self._arrived[:, self.tick])
+
+    def _resize(self, name: str, plan: Target, delay_s: float) -> None:
+        i = self._index[name]
+        instances = plan.parallelism[name]
+        self.state.next_capacity[i] = self._operators[name].capacity(instances) * self._speed(name, plan)
+        self.state.switch_tick[i] = self.tick + math.ceil(delay_s / self.job.settings.tick_s)
+        buffer_records = self.job.settings.buffer_records
+        for edge in self._wiring.in_edges[i]:
+            self.state.bound[edge] = UNBOUNDED if buffer_records is None else buffer_records * instances
+
+    def _speed(self, name: str, plan: Target) -> float:
+        """Mean speed of an operator's instances, relative to an instance of one core."""
+        mix = plan.sizes.get(name)
+        if not mix:
+            return 1.0
+        speedup = self._operators[name].speedup or _cores
+        sizes = {size.name: size for size in self.job.settings.sizes}
+        for size_name in mix:
+            if size_name not in sizes:
+                raise unknown_name("instance size", size_name, sizes)
+        return sum(count * speedup(sizes[size]) for size, count in mix.items()) / max(1, sum(mix.values()))
+
+    def _place(self, placement: Placement | None) -> None:
+        if not self._workers:
+            return
+        self.state.tasks[:] = 0
+        if placement is None:
+            return
+        remote = remote_shares(self._graph, placement)
+        for worker, found in placement.tasks.items():
+            if worker not in self._workers:
+                raise unknown_name("worker", worker, self._workers)
+            row = self._workers[worker]
+            for operator, count in found.items():
+                self.state.tasks[row, self._index[operator]] = count
+                self.state.remote_share[row, self._index[operator]] = remote[worker].get(operator, 0.0)
+
+    def _extend_arrivals(self, until_tick: int) -> None:
+        """Counts in the topics up to and including the start of `until_tick`, whole records only."""
+        known = self._arrived.shape[1]
+        if known > until_tick:
+            return
+        tick_s = self.job.settings.tick_s
+        more = max(until_tick + 1 - known, ARRIVAL_CHUNK_TICKS)
+        times = (np.arange(known - 1, known - 1 + more) + 0.5) * tick_s
+        grown = [self._expected[s] + np.cumsum(curve(times) * tick_s) for s, curve in enumerate(self._curves)]
+        self._expected = np.array([counts[-1] for counts in grown])
+        self._arrived = np.concatenate([self._arrived, np.floor(np.array(grown)).astype(np.int64)], axis=1)
+
+
+def _cores(size: InstanceSize) -> float:
+    return size.cpu_cores
+
+
+def _grows(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Whether some size has more instances than before: swapping sizes starts instances, too."""
+    return any(count > before.get(size, 0) for size, count in after.items())

@@ -1,0 +1,137 @@
+"""Runs on Spark: a built-in pipeline or one from a file, its topics filled at the rates of a workload."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal
+
+from sluice.errors import BadInputError
+from sluice.lab.pipelines import RunsOnSpark, pipelines
+from sluice.lab.run import RunSpec
+from sluice.lab.workloads import rate_curve
+from sluice.model import Target
+from sluice.registry import parameter
+from sluice.spark.pipeline.job import SparkJob, load_pipeline
+
+if TYPE_CHECKING:
+    from sluice.lab.generator.process import GeneratorProcess
+    from sluice.lab.generator.producer import GeneratorReport
+    from sluice.spark.pipeline.engine import SparkEngine
+
+DEFAULT_DURATION_S = 300.0
+REPORT = "generator.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSettings:
+    """How a pipeline is run on Spark."""
+
+    slots: int = parameter(24, "slots there are; no plan may need more")
+    trigger_s: float = parameter(1.0, "time between the starts of micro-batches; full ones take about twice as long")
+    topic_bound_records: int | None = parameter(None, "lag at which those who write a topic are held back")
+    rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
+    keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
+    master: str | None = parameter(None, "a cluster's master URL; without one Spark runs in this process")
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise ValueError(f"slots must be at least 1, got {self.slots}")
+        if not (math.isfinite(self.trigger_s) and self.trigger_s > 0):
+            raise ValueError(f"trigger_s must be above 0, got {self.trigger_s}")
+        if self.topic_bound_records is not None and self.topic_bound_records < 1:
+            raise ValueError(f"topic_bound_records must be at least 1, got {self.topic_bound_records}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PipelineFile:
+    """A pipeline of the user's own, `file.py:name`; it runs on Spark only."""
+
+    where: str
+    peak_rate: float = parameter(1000.0, "records/s at load 1 for every source with a generator")
+
+    def source_shares(self) -> dict[str, float]:
+        return dict.fromkeys(self.spark().peak_rates, 1.0)
+
+    def simulated(self) -> object:
+        raise BadInputError(f"pipeline {self.where!r} runs on Spark only; use --engine spark")
+
+    def spark(self) -> SparkJob:
+        pipeline = load_pipeline(self.where)
+        rates = {name: self.peak_rate for name, source in pipeline.sources.items() if source.generate}
+        return SparkJob(pipeline=pipeline, peak_rates=rates)
+
+
+def spark_job(spec: RunSpec) -> SparkJob:
+    if isinstance(spec.pipeline, RunsOnSpark):
+        return spec.pipeline.spark()
+    able = [name for name in pipelines.names() if hasattr(pipelines.get(name), "spark")]
+    raise BadInputError(f"this pipeline does not run on Spark; those that do: {', '.join(able)}, or file.py:name")
+
+
+@contextmanager
+def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
+    """The folder asked for, or one that is gone afterwards; with `resume` it must hold a run to go on with."""
+    from sluice.spark.pipeline.folders import Folders
+
+    if resume and root is None:
+        raise BadInputError("--resume needs --root, the folder of the run to go on with")
+    if resume and root is not None and Folders(root).load() is None:
+        raise BadInputError(f"unknown checkpoint: no run was saved in {str(root)!r}; expected a folder with plan.json")
+    if root is not None:
+        root.mkdir(parents=True, exist_ok=True)
+        yield root
+    else:
+        with TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder)
+
+
+def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[SparkEngine, Target]:
+    """Spark set up for a run, and the plan it starts with; an earlier run in the folder has its own."""
+    from sluice.spark.pipeline.engine import SparkEngine
+    from sluice.spark.pipeline.query import QuerySettings
+
+    job = spark_job(spec)
+    bound = settings.topic_bound_records if settings.topic_bound_records is not None else job.topic_bound_records
+    engine = SparkEngine(
+        job.pipeline,
+        root,
+        slots=settings.slots,
+        master=settings.master,
+        settings=QuerySettings(
+            trigger_s=settings.trigger_s, topic_bound_records=bound, keep_output=settings.keep_output
+        ),
+        rescale=settings.rescale,
+        feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
+    )
+    initial = {
+        name: job.initial_parallelism.get(name, engine.graph[name].min_parallelism) for name in engine.graph.names
+    }
+    return engine, Target(parallelism=initial)
+
+
+def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:
+    """Fills every source that has a peak rate with its own records, at the workload's rate."""
+    from sluice.lab.generator.process import GeneratorProcess
+    from sluice.lab.generator.producer import Stream
+
+    streams = {}
+    for source, rate in job.peak_rates.items():
+        generate = job.pipeline.sources[source].generate
+        if generate is None:
+            raise BadInputError(f"source {source!r} has a peak rate but nothing that generates its records")
+        curve = rate_curve(spec.workload, peak_rate=rate, seed=spec.seed, speedup=spec.speedup)
+        streams[source] = Stream(generate=generate, curve=curve)
+    return GeneratorProcess(streams, seed=spec.seed, report=report)
+
+
+def generator_report(root: Path) -> GeneratorReport | None:
+    """What the generator of the last run in this folder really produced; None if it had none."""
+    from sluice.lab.generator.producer import GeneratorReport
+
+    path = root / REPORT
+    return GeneratorReport.model_validate_json(path.read_bytes()) if path.exists() else None

@@ -1,0 +1,143 @@
+"""OPRPM: from an instance's cores and memory to its records/s (QEScalor paper, section 2.3).
+
+Inputs are scaled to [0, 1]; so is the rate, by the largest sample, which makes errors comparable across operators.
+The kinds and their settings are those of the paper's table 3.
+"""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sluice.errors import BadInputError, unknown_name
+from sluice.learning.sampling import Sample
+from sluice.model import InstanceSize
+
+
+def _regressor(module: str, name: str, extra: str, **settings: Any) -> Any:
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        raise BadInputError(f"this performance model needs {module!r}: install sluice[{extra}]") from error
+    return getattr(found, name)(**settings)
+
+
+def _support_vectors(seed: int) -> Any:  # noqa: ARG001 - the one kind without chance in it
+    return _regressor("sklearn.svm", "SVR", "learning", kernel="rbf", gamma="scale", C=1.0)
+
+
+def _xgboost(seed: int) -> Any:
+    settings = {"booster": "gbtree", "learning_rate": 0.1, "max_depth": 3, "n_estimators": 100, "n_jobs": 1}
+    return _regressor("xgboost", "XGBRegressor", "xgboost", random_state=seed, **settings)
+
+
+def _ensemble(name: str, estimators: int, seed: int) -> Any:
+    return _regressor("sklearn.ensemble", name, "learning", n_estimators=estimators, random_state=seed)
+
+
+KINDS: dict[str, Callable[[int], Any]] = {
+    "forest": partial(_ensemble, "RandomForestRegressor", 100),
+    "svr": _support_vectors,
+    "adaboost": partial(_ensemble, "AdaBoostRegressor", 50),
+    "gradient-boosting": partial(_ensemble, "GradientBoostingRegressor", 100),
+    "xgboost": _xgboost,
+}
+"""Seed -> a fresh regressor."""
+
+
+@dataclass(frozen=True)
+class PerformanceModel:
+    """Fitted to samples; equal samples, kind and seed give equal predictions."""
+
+    samples: tuple[Sample, ...]
+    kind: str = "forest"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise unknown_name("performance model", self.kind, KINDS)
+        if not self.samples:
+            raise BadInputError("a performance model needs at least one sample, got none")
+        if not any(sample.rate > 0 for sample in self.samples):
+            raise BadInputError(f"all {len(self.samples)} samples have rate 0: nothing to learn from")
+
+    def rates(self, sizes: Sequence[InstanceSize]) -> NDArray[np.float64]:
+        """Predicted records/s of one instance of each size."""
+        fitted = _fit(self)
+        predicted = fitted.regressor.predict(fitted.scaled(sizes)) * fitted.largest_rate
+        return np.asarray(np.maximum(predicted, 0.0), dtype=float)
+
+    def rate(self, size: InstanceSize) -> float:
+        return float(self.rates([size])[0])
+
+    def corrected(self, seen: Sequence[Sample], *, tolerance: float = 0.15) -> PerformanceModel:
+        """Refit if production contradicts the model, else the same model.
+
+        Contradiction: the median of seen / predicted is off by more than `tolerance`. What was seen replaces the
+        samples of its sizes; the other samples are scaled by that median, the best guess until they are taken anew.
+        """
+        usable = [sample for sample in seen if sample.rate > 0]
+        if not usable:
+            return self
+        predicted = self.rates([sample.size for sample in usable])
+        factor = statistics.median(
+            sample.rate / max(expected, 1e-9) for sample, expected in zip(usable, predicted, strict=True)
+        )
+        if abs(factor - 1) <= tolerance:
+            return self
+        replaced = {_resources(sample.size) for sample in usable}
+        scaled = [
+            sample.model_copy(update={"rate": sample.rate * factor})
+            for sample in self.samples
+            if _resources(sample.size) not in replaced
+        ]
+        return PerformanceModel((*scaled, *usable), self.kind, self.seed)
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Of rates relative to the largest true one."""
+
+    rmse: float
+    mae: float
+
+
+def errors(predicted: Sequence[float], truth: Sequence[float]) -> Errors:
+    largest = max(truth)
+    off = (np.asarray(predicted, dtype=float) - np.asarray(truth, dtype=float)) / largest
+    return Errors(rmse=float(np.sqrt(np.mean(off**2))), mae=float(np.mean(np.abs(off))))
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    regressor: Any
+    low: NDArray[np.float64]
+    span: NDArray[np.float64]
+    largest_rate: float
+
+    def scaled(self, sizes: Sequence[InstanceSize]) -> NDArray[np.float64]:
+        return (np.array([_resources(size) for size in sizes]) - self.low) / self.span
+
+
+@lru_cache(maxsize=64)
+def _fit(model: PerformanceModel) -> _Fitted:
+    """Fitting is a pure function of the samples, so it is done once for equal ones."""
+    inputs = np.array([_resources(sample.size) for sample in model.samples])
+    rates = np.array([sample.rate for sample in model.samples])
+    low = inputs.min(axis=0)
+    span = np.where(np.ptp(inputs, axis=0) > 0, np.ptp(inputs, axis=0), 1.0)
+    largest = float(rates.max())
+    regressor = KINDS[model.kind](model.seed)
+    regressor.fit((inputs - low) / span, rates / largest)
+    return _Fitted(regressor, low, span, largest)
+
+
+def _resources(size: InstanceSize) -> tuple[float, float]:
+    return (size.cpu_cores, size.memory_mb)

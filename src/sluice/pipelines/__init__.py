@@ -1,5 +1,0 @@
-"""Standard queries, one file each; `base.py` has the protocol and the registry."""
-
-from sluice.pipelines.base import PipelineDefinition, RunsOnSpark, pipeline, pipelines
-
-__all__ = ["PipelineDefinition", "RunsOnSpark", "pipeline", "pipelines"]

@@ -1,0 +1,128 @@
+"""What an application needs beyond any policy: policies around a policy, as pure as it.
+
+`WhileIdle` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
+`WithObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from sluice.policy import Memory, Policy, asked_while_cooling
+
+HEADROOM = 0.7
+"""The share of an objective that is planned for; the rest is for batches that take longer than others."""
+WINDOWS = 3
+"""Of so many windows the shortest fixed time of a batch counts: a single slow batch tells nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WhileIdle:
+    """After `idle_s` (and two triggers) without a record, wish for the minimum; otherwise ask the inner policy."""
+
+    inner: Policy
+    idle_s: float
+    minimum: int = 1
+
+    @property
+    def asked_while_cooling(self) -> bool:
+        return asked_while_cooling(self.inner)
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        quiet = all(_is_quiet(metrics) for metrics in observation.operators.values())
+        since_s = memory.get("quiet_since_s") if quiet else None
+        if quiet and since_s is None:
+            since_s = observation.time_s - observation.interval_s
+        kept = {"quiet_since_s": since_s, "inner": memory.get("inner", {})}
+        triggers = [metrics.batch_interval_s or 0.0 for metrics in observation.operators.values()]
+        if since_s is not None and observation.time_s - since_s >= max(self.idle_s, 2 * max(triggers)):
+            wish = dict.fromkeys(observation.operators, self.minimum)
+            quiet_for_s = observation.time_s - since_s
+            return Recommendation(parallelism=wish, reason=f"idle: nothing arrived for {quiet_for_s:.0f} s"), kept
+        decision, learned = self.inner.decide(observation, kept["inner"])
+        return decision, {**kept, "inner": dict(learned)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WithObjective:
+    """Raise the inner policy's wish where latency is above the objective, or would settle above it.
+
+    Behind it, the backlog is to be gone within the objective: `ceil(p * (arrival + lag / objective) / true_rate)`;
+    where lag or the true rate is unknown, latency over objective is the factor instead.
+
+    Before that, batches are planned to settle within `HEADROOM` of it. One that reads all that waits takes a fixed time
+    c and, at utilisation u, u times the time since the one before: batches settle at c / (1 - u), and a record waits
+    one and a half of them. Ten per cent less room can be twice the latency, which no measured latency tells in advance.
+    """
+
+    inner: Policy
+    latency_s: float
+
+    @property
+    def asked_while_cooling(self) -> bool:
+        return asked_while_cooling(self.inner)
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        decision, learned = self.inner.decide(observation, memory.get("inner", {}))
+        fixed: dict[str, list[float]] = {}
+        raised: dict[str, int] = {}
+        told: list[str] = []
+        for name, metrics in observation.operators.items():
+            fixed[name] = [*memory.get("fixed_s", {}).get(name, []), *_fixed_s(metrics)][-WINDOWS:]
+            wished = decision.parallelism.get(name, metrics.parallelism)
+            needed, why = max(self._to_catch_up(metrics), self._to_stay(metrics, fixed[name]))
+            if needed > wished:
+                raised[name] = needed
+                told.append(f"{name} {needed} because {why}")
+        kept = {"inner": dict(learned), "fixed_s": fixed}
+        if not raised:
+            return decision, kept
+        reason = f"{decision.reason}; objective of {self.latency_s:g} s: {', '.join(told)}"
+        return decision.model_copy(update={"parallelism": {**decision.parallelism, **raised}, "reason": reason}), kept
+
+    def _to_catch_up(self, metrics: OperatorMetrics) -> tuple[int, str]:
+        if metrics.latency_s is None or metrics.latency_s <= self.latency_s:
+            return 0, ""
+        arrival = _arrival(metrics)
+        if metrics.lag is not None and metrics.true_input_rate and arrival is not None:
+            factor = (arrival + metrics.lag / self.latency_s) / metrics.true_input_rate
+        else:
+            factor = min(2.0, metrics.latency_s / self.latency_s)
+        needed = max(metrics.parallelism, math.ceil(metrics.parallelism * factor - 1e-9))
+        return needed, f"it is {metrics.latency_s:.1f} s behind"
+
+    def _to_stay(self, metrics: OperatorMetrics, fixed: list[float]) -> tuple[int, str]:
+        """Nothing where a batch's fixed time alone is too long: no number of executors would help."""
+        arrival = _arrival(metrics)
+        if not fixed or not metrics.true_input_rate or arrival is None:
+            return 0, ""
+        fixed_s = min(fixed)
+        aim_s, trigger_s = HEADROOM * self.latency_s, metrics.batch_interval_s or 0.0
+        longest_s = aim_s / 1.5
+        room = 1 - fixed_s / longest_s if trigger_s <= longest_s else (aim_s - trigger_s / 2 - fixed_s) / trigger_s
+        if room <= 0:
+            return 0, ""
+        needed = math.ceil(metrics.parallelism * arrival / (metrics.true_input_rate * room) - 1e-9)
+        return (
+            needed,
+            f"batches that take {fixed_s:.1f} s beside their records leave {room:.0%} of them for {arrival:.3g} rec/s",
+        )
+
+
+def _is_quiet(metrics: OperatorMetrics) -> bool:
+    nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy)
+    return nothing_came and not metrics.lag
+
+
+def _arrival(metrics: OperatorMetrics) -> float | None:
+    return metrics.arrival_rate if metrics.arrival_rate is not None else metrics.input_rate
+
+
+def _fixed_s(metrics: OperatorMetrics) -> list[float]:
+    """What the window's batches took beside their records, if that is known."""
+    if metrics.batch_s is None or metrics.input_rate is None or not metrics.true_input_rate:
+        return []
+    gap_s = max(metrics.batch_s, metrics.batch_interval_s or 0.0)
+    return [max(0.0, metrics.batch_s - gap_s * metrics.input_rate / metrics.true_input_rate)]

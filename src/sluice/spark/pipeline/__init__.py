@@ -1,0 +1,1 @@
+"""Pipelines on Spark: every operator a streaming query, a topic between them."""

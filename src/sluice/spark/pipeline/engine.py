@@ -1,0 +1,228 @@
+"""Spark as an engine of the control loop: what `Runtime` does, in the loop's words and on the loop's clock."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sluice.control.engine import RecordCount
+from sluice.errors import BadInputError, SluiceError, unknown_name
+from sluice.model import Graph, Observation, Outcome, Target
+from sluice.spark.clock import WallClock
+from sluice.spark.metrics import make_observation, read_progress, read_stages
+from sluice.spark.pipeline.compile import compile_pipeline
+from sluice.spark.pipeline.definition import Pipeline
+from sluice.spark.pipeline.feed import Feed
+from sluice.spark.pipeline.ledger import Ledger
+from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.pipeline.runtime import Rescale, Runtime
+from sluice.spark.probe import ProgressListener, StageProbe
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LAST_PROGRESS_S = 5.0
+
+
+class SparkEngine:
+    """Runs a `Pipeline`. `slots` bounds the sum of all parallelism; `threads` is what Spark may run at once.
+
+    A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
+    folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
+    topics of its sources while it runs; without one they are filled from outside.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        root: Path,
+        *,
+        slots: int,
+        spark: SparkSession | None = None,
+        master: str | None = None,
+        settings: QuerySettings | None = None,
+        rescale: Rescale = "live",
+        feed: Feed | None = None,
+    ) -> None:
+        from sluice.spark.session import start_session
+
+        pipeline.validate()
+        if slots < 1:
+            raise BadInputError(f"slots must be at least 1, got {slots}")
+        self._sources = tuple(pipeline.sources)
+        self._feed = feed
+        self.slots = slots
+        self._settings = settings or QuerySettings()
+        self._rescale: Rescale = rescale
+        self._owns_session = spark is None
+        self.spark = spark or start_session(
+            f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master
+        )
+        try:
+            compiled = compile_pipeline(pipeline, self.spark)
+        except BaseException:
+            self._close_session()
+            raise
+        self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
+        self._graph = compiled.graph
+        self.clock = WallClock(self.tick)
+        self._lock = threading.Lock()
+        self._ledgers: dict[str, Ledger] = {}
+        self._latency_samples_s: list[float] = []
+        self._observed_s = 0.0
+        self._downtime_s = 0.0
+        self._count: RecordCount | None = None
+        self._listener: ProgressListener | None = None
+
+    @property
+    def graph(self) -> Graph:
+        return self._graph
+
+    def start(self, plan: Target) -> None:
+        self._check(plan)
+        self._stages = StageProbe(self.spark)
+        self.runtime.prepare(plan.parallelism)
+        self._ledgers = {
+            name: Ledger(
+                query=query,
+                topics=self.runtime.topics,
+                folders=self.runtime.folders,
+                is_source=self._graph.topology.is_source(name),
+                trigger_s=self._settings.trigger_s,
+                bound_records=self._settings.topic_bound_records,
+            )
+            for name, query in self.runtime.queries.items()
+        }
+        self._listener = ProgressListener(self.spark, self._on_progress)
+        self.runtime.start()
+        self.clock.started_s = time.monotonic()
+        if self._feed:
+            self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})
+
+    def observe(self) -> Observation:
+        self.tick()
+        now_s, unix_s = self.clock.now_s(), time.time()
+        interval_s = max(1e-3, now_s - self._observed_s)
+        with self._lock:
+            windows = {name: ledger.close_window(unix_s) for name, ledger in self._ledgers.items()}
+            samples_s, self._latency_samples_s = self._latency_samples_s, []
+        self._observed_s = now_s
+        return make_observation(
+            windows,
+            time_s=now_s,
+            interval_s=interval_s,
+            edges=self._graph.topology.edges,
+            latencies_s=self._latencies_s(),
+            latency_samples_s=samples_s,
+        )
+
+    def apply(self, plan: Target) -> Outcome:
+        try:
+            self._check(plan)
+            self.runtime.raise_failure()
+        except SluiceError as error:
+            return Outcome(error=str(error))
+        applied = self.runtime.rescale(plan.parallelism, self._rescale)
+        self._downtime_s += applied.downtime_s
+        with self._lock:
+            for name in applied.changed:
+                self._ledgers[name].on_rescale()
+        return applied
+
+    def stop(self) -> RecordCount:
+        if self._count is None:
+            try:
+                if self._feed:
+                    self._feed.stop()
+                self.runtime.stop()
+            finally:
+                self._await_last_progress()
+                self._count = self._counted()
+                if self._listener:
+                    self._listener.close()
+                self._close_session()
+        return self._count
+
+    def tick(self) -> None:
+        """What must happen now and then while time passes: cheap, and safe to call at any time."""
+        self.runtime.raise_failure()
+        self.runtime.trim_output()
+        if self._feed:
+            self._feed.check()
+        latencies_s = self._latencies_s()
+        with self._lock:
+            self._latency_samples_s.append(max(latencies_s.values(), default=0.0))
+            for ledger in self._ledgers.values():
+                for run_id in ledger.query.run_ids:
+                    for job, stages in self._stages.new_jobs(run_id):
+                        ledger.stages.extend(read_stages(job, stages))
+
+    def _on_progress(self, progress: Mapping[str, Any]) -> None:
+        """Called in Spark's listener thread. A trigger that found nothing to do is no batch."""
+        query = self.runtime.query_of_run(progress["runId"])
+        if query is None or "addBatch" not in progress["durationMs"]:
+            return
+        query.on_progress(progress)
+        with self._lock:
+            self._ledgers[query.name].on_batch(read_progress(progress))
+
+    def _latencies_s(self) -> dict[str, float]:
+        now_s = time.time()
+        return {name: ledger.waiting_s(now_s) for name, ledger in self._ledgers.items() if ledger.is_source}
+
+    def _await_last_progress(self) -> None:
+        """Progress events come a moment after their batch; without the last ones its records would look lost."""
+        deadline_s = time.monotonic() + LAST_PROGRESS_S
+        while time.monotonic() < deadline_s and any(ledger.unreported() > 0 for ledger in self._ledgers.values()):
+            time.sleep(0.05)
+
+    def _counted(self) -> RecordCount:
+        """Offsets say what should have been read; Spark's own row counts say what was."""
+        arrived = processed = waiting = lost = duplicated = 0
+        for ledger in self._ledgers.values():
+            now = ledger.counters(time.time())
+            unreported = ledger.unreported()
+            lost += max(0, unreported)
+            duplicated += max(0, -unreported)
+            if ledger.is_source:
+                arrived += now.input_end - ledger.first.position
+                processed += now.position - ledger.first.position
+                waiting += now.lag
+        return RecordCount(
+            arrived=arrived,
+            processed=processed,
+            waiting=waiting,
+            lost=lost,
+            duplicated=duplicated,
+            downtime_s=self._downtime_s,
+        )
+
+    def _check(self, plan: Target) -> None:
+        for name in plan.parallelism:
+            if name not in self._graph.names:
+                raise unknown_name("operator", name, self._graph.names)
+        for name in self._graph.names:
+            if name not in plan.parallelism:
+                raise BadInputError(f"the plan names no parallelism for operator {name!r}")
+        if plan.slots > self.slots:
+            raise BadInputError(f"the plan needs {plan.slots} slots, there are {self.slots}")
+        for operator in self._graph.operators:
+            wanted = plan.parallelism[operator.name]
+            high = operator.max_parallelism
+            if wanted < operator.min_parallelism or (high is not None and wanted > high):
+                raise BadInputError(
+                    f"operator {operator.name!r}: parallelism must be from {operator.min_parallelism} to "
+                    f"{high if high is not None else self.slots}, got {wanted}"
+                )
+
+    def _close_session(self) -> None:
+        if self._owns_session:
+            self.spark.stop()
+
+
+def task_threads(pipeline: Pipeline, slots: int) -> int:
+    """Threads for the slots, and for the state partitions of whoever is in its second stage while paced slots wait."""
+    return slots + max(operator.state_partitions for operator in pipeline.operators.values())

@@ -1,0 +1,249 @@
+"""One operator as one streaming query: started, steered while it runs, stopped only between two batches."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sluice.errors import SluiceError
+from sluice.spark.metrics import records_per_topic
+from sluice.spark.pipeline.compile import Query
+from sluice.spark.pipeline.folders import (
+    NO_BATCHES,
+    Folders,
+    QueryState,
+    at_batch_boundary,
+    committed_offsets,
+    last_batches,
+)
+from sluice.spark.pipeline.read_limit import ReadLimit
+from sluice.spark.topic import ReaderControl, Topic
+from sluice.spark.topic.sink import TopicSink
+from sluice.spark.topic.source import stream_from
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+POLL_S = 0.02
+BOUNDARY_TRIES = 5
+
+_copying_settings = threading.Lock()
+"""A query copies the session's settings when it starts."""
+_initialising = threading.Semaphore(os.cpu_count() or 1)
+"""Each starts a Python process that Spark waits ten seconds for: all at once would make each other late."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuerySettings:
+    """What all queries of a runtime share."""
+
+    trigger_s: float = 1.0
+    batches_per_target: float = 2.0
+    topic_bound_records: int | None = None
+    boundary_timeout_s: float = 120.0
+    keep_output: bool = True
+
+    @property
+    def target_batch_s(self) -> float:
+        return self.trigger_s * self.batches_per_target
+
+
+class OperatorQuery:
+    """Live control is a file per input that the source reads before every batch; nothing here restarts for it."""
+
+    def __init__(
+        self, query: Query, spark: SparkSession, folders: Folders, settings: QuerySettings, state: QueryState
+    ) -> None:
+        self.query = query
+        self.name = query.name
+        self.state = state
+        self._spark = spark
+        self._folders = folders
+        self._settings = settings
+        self._paused = False
+        self._streaming: StreamingQuery | None = None
+        self.starts = 0
+        """Starts in a row without a finished batch."""
+        self.run_ids: list[str] = []
+        """The present run last; a restart begins a new one while Spark may still report on the one before."""
+        self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
+        self._limit = ReadLimit.first(
+            target_s=settings.target_batch_s, parallelism=state.parallelism, slot_rate=query.slot_rate
+        )
+        self._adapted_run: str | None = None
+        self._steering = threading.Lock()
+
+    @property
+    def checkpoint(self) -> str:
+        return str(self._folders.checkpoint(self.name))
+
+    @property
+    def is_active(self) -> bool:
+        return self._streaming is not None and bool(self._streaming.isActive)
+
+    @property
+    def in_batch(self) -> bool:
+        """Whether a batch is running now; between batches it waits for its trigger or for records."""
+        return self.is_active and bool(self._jquery.status().isTriggerActive())
+
+    @property
+    def is_initialising(self) -> bool:
+        """Before its first trigger. A query interrupted here leaves a Python process behind."""
+        return self.is_active and str(self._jquery.status().message()).startswith("Initializing")
+
+    @property
+    def _jquery(self) -> Any:
+        if self._streaming is None:
+            raise SluiceError(f"operator {self.name!r} is not running")
+        return self._streaming._jsq
+
+    def start(self, *, paused: bool = False) -> None:
+        """Start or go on from the checkpoint."""
+        self._paused = paused
+        self._steer()
+        with _initialising:
+            self._start()
+
+    def _start(self) -> None:
+        frames = [
+            stream_from(
+                self._spark,
+                self._folders.topic(topic),
+                consumer=self.name,
+                control=self._folders.control(self.name, topic),
+            )
+            for topic in self.query.inputs
+        ]
+        sink = TopicSink(self._folders.topic(self.query.output), producer=self.name)
+        writer = (
+            self.query.build(frames)
+            .writeStream.foreachBatch(sink)
+            .outputMode(self.query.output_mode)
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
+        )
+        with _copying_settings:
+            self._spark.conf.set("spark.sql.shuffle.partitions", str(self.state.state_partitions))
+            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
+            self._streaming = writer.start()
+        self.starts += 1
+        self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
+        while self.is_initialising:
+            time.sleep(POLL_S)
+
+    def set_parallelism(self, parallelism: int) -> None:
+        """From the next batch on."""
+        self.state = self.state.model_copy(update={"parallelism": parallelism})
+        self._limit = self._limit.rescaled(parallelism)
+        self._steer()
+
+    def on_progress(self, progress: Mapping[str, Any]) -> None:
+        """Adapt the read limit to what the last batch took. A run's first batch also starts workers and says little."""
+        self.starts = 0
+        if progress["runId"] != self.run_ids[-1] or self._is_first_batch(progress):
+            return
+        records = dict.fromkeys(self.query.inputs, 0) | records_per_topic(progress)
+        total = sum(records.values())
+        before = (self._limit, self._input_shares)
+        self._limit = self._limit.after(
+            batch_records=total, batch_s=progress["durationMs"].get("triggerExecution", 0) / 1000
+        )
+        if total and len(records) > 1:
+            self._input_shares = _smoothed(self._input_shares, {topic: n / total for topic, n in records.items()})
+        if before != (self._limit, self._input_shares):
+            self._steer()
+
+    def _is_first_batch(self, progress: Mapping[str, Any]) -> bool:
+        run_id = str(progress["runId"])
+        is_first, self._adapted_run = run_id != self._adapted_run, run_id
+        return is_first
+
+    def stop_at_boundary(self) -> None:
+        """Hand out no more records, let the running batch finish, then stop."""
+        if not self.is_active:
+            return
+        for _ in range(BOUNDARY_TRIES):
+            self._pause()
+            self._wait_for_boundary()
+            self._halt()
+            if at_batch_boundary(self._folders.checkpoint(self.name)):
+                self.acknowledge()
+                return
+            # a batch without records (a watermark moving on) began just then: let it finish
+            self.start(paused=True)
+        raise SluiceError(f"operator {self.name!r} does not come to rest between two batches")
+
+    def resume(self) -> None:
+        """Hand out records again, restarting the query if it is stopped."""
+        self._paused = False
+        if self.is_active:
+            self._steer()
+        else:
+            self.start()
+
+    def acknowledge(self) -> None:
+        """Tell its topics what is done. The source does so when it is asked for the next batch, a stop comes before."""
+        for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
+            Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
+
+    def rewrite_state(self, partitions: int) -> None:
+        """Move the state of the stopped query into another number of partitions; none before its first batch."""
+        if last_batches(self._folders.checkpoint(self.name)) != NO_BATCHES:
+            self._spark._streamingCheckpointManager.repartition(self.checkpoint, partitions)
+        self.state = self.state.model_copy(update={"state_partitions": partitions})
+
+    def failure(self) -> BaseException | None:
+        """Why it ended by itself, or None."""
+        return self._streaming.exception() if self._streaming is not None else None
+
+    def _pause(self) -> None:
+        self._paused = True
+        self._steer()
+
+    def _wait_for_boundary(self) -> None:
+        deadline_s = time.monotonic() + self._settings.boundary_timeout_s
+        while self.is_active:
+            if (
+                not self.in_batch
+                and not self.is_initialising
+                and at_batch_boundary(self._folders.checkpoint(self.name))
+            ):
+                return
+            if time.monotonic() > deadline_s:
+                raise SluiceError(
+                    f"operator {self.name!r}: its batch did not end within {self._settings.boundary_timeout_s:g} s"
+                )
+            time.sleep(POLL_S)
+
+    def _halt(self) -> None:
+        if self._streaming is not None and self._streaming.isActive:
+            self._streaming.stop()
+
+    def _steer(self) -> None:
+        with self._steering:
+            limit = self._limit
+            for topic in self.query.inputs:
+                share = self._input_shares[topic]
+                ReaderControl(
+                    partitions=self.state.parallelism,
+                    max_records_per_batch=max(1, round(limit.records * share)),
+                    paused=self._paused,
+                    slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
+                    bounded_topics=self._bounds(),
+                ).save(self._folders.control(self.name, topic))
+
+    def _bounds(self) -> dict[str, int]:
+        bound = self._settings.topic_bound_records
+        return {} if bound is None else {str(self._folders.topic(self.query.output)): bound}
+
+
+def _smoothed(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:
+    """Half old, half new; no input falls below a tenth, or it could never show that it has grown."""
+    mixed = {topic: max(0.1, (old[topic] + new[topic]) / 2) for topic in old}
+    total = sum(mixed.values())
+    return {topic: share / total for topic, share in mixed.items()}

@@ -1,0 +1,99 @@
+"""Data files of a topic: plain Parquet, written by Spark's JVM without a Python worker, opened by any tool.
+
+Measured on 4 million bids of five columns, 2 cores, CPU seconds. Writing, the rows being made included, in one run: as
+Parquet by the JVM 3.5; as Arrow files by a Python writer 5.1, with a second worker per slot; Arrow batches saved by the
+JVM 2.7, but only through private methods of Spark. Reading by the Python source, in another run: Parquet 1.5 to 1.9,
+Arrow files 1.5.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from sluice.spark.topic.files import CorruptTopicError
+
+RECORDS_PER_ROW_GROUP = 65_536
+"""A reader of a part of a file decodes whole row groups: large ones compress well, small ones waste less."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A data file as its commit describes it. `file` is relative to the topic's `segments` folder."""
+
+    file: str
+    records: int
+    size_bytes: int
+    crc32: int
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Some consecutive records of one segment: all a task needs to know to read them."""
+
+    path: str
+    segment: Segment
+    skip: int
+    records: int
+
+
+def write_segment(path: Path, table: pa.Table) -> None:
+    pq.write_table(
+        table, path, row_group_size=RECORDS_PER_ROW_GROUP, compression="none", write_statistics=False, version="2.6"
+    )
+
+
+def describe_segment(root: Path, path: Path) -> Segment:
+    """What the commit has to remember of a file that was just written."""
+    content = path.read_bytes()
+    records = pq.read_metadata(pa.BufferReader(content)).num_rows
+    return Segment(path.relative_to(root).as_posix(), records, len(content), zlib.crc32(content))
+
+
+def read_slice(piece: Slice, schema: pa.Schema, records_per_batch: int) -> Iterator[pa.RecordBatch]:
+    """The records of a slice in order, after the whole file has been checked."""
+    file = pq.ParquetFile(pa.BufferReader(checked_content(piece)))
+    first = 0
+    row_groups = []
+    skip = piece.skip
+    for index in range(file.num_row_groups):
+        records = file.metadata.row_group(index).num_rows
+        if first + records <= piece.skip:
+            skip -= records
+        elif first < piece.skip + piece.records:
+            row_groups.append(index)
+        first += records
+    wanted = piece.records
+    for batch in file.iter_batches(records_per_batch, row_groups=row_groups, use_threads=False):
+        part = batch.slice(skip, wanted)
+        skip = max(0, skip - batch.num_rows)
+        wanted -= part.num_rows
+        if part.num_rows:
+            yield conform(part, schema)
+
+
+def checked_content(piece: Slice) -> bytes:
+    try:
+        content = Path(piece.path).read_bytes()
+    except FileNotFoundError:
+        raise CorruptTopicError(f"{piece.path}: segment is gone, {piece.segment.records} records with it") from None
+    if len(content) != piece.segment.size_bytes:
+        raise CorruptTopicError(
+            f"{piece.path}: torn segment, {len(content)} bytes where {piece.segment.size_bytes} were committed"
+        )
+    if zlib.crc32(content) != piece.segment.crc32:
+        raise CorruptTopicError(f"{piece.path}: altered segment, its checksum does not match the committed one")
+    return content
+
+
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same records in exactly the topic's types: a file may differ in nullability or the unit of its timestamps."""
+    if batch.schema.equals(schema):
+        return batch
+    columns = [batch.column(field.name).cast(field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,58 @@
+"""The results document: everything in it comes from outputs."""
+
+import json
+import re
+
+import pytest
+
+from sluice.cli import main
+from sluice.errors import BadInputError
+from sluice.lab.report.results import write_results
+
+pytest.importorskip("matplotlib")
+
+KANIS = {
+    "paper": "kanis",
+    "tables": [
+        {
+            "name": "7.3",
+            "title": "DS2",
+            "rows": [
+                {"what": "slots", "paper": 9.4, "ours": 8.7, "unit": "slots", "verdict": "within tolerance"},
+                {"what": "p95", "paper": 110.5, "ours": 166.0, "unit": "s", "verdict": "shown"},
+            ],
+        }
+    ],
+}
+
+
+def test_the_document_has_the_figures_and_its_pictures_exist(bench_folder, tmp_path):
+    reproduced = tmp_path / "kanis.json"
+    reproduced.write_text(json.dumps(KANIS))
+    document, *pictures = write_results(tmp_path / "docs", [bench_folder], [reproduced])
+    text = document.read_text()
+    assert "Policies compared on the simulator" in text
+    assert "| slots | 9.4 slots | 8.7 slots | within tolerance |" in text
+    assert "p95 | 110" not in text
+    linked = {document.parent / link for link in re.findall(r"\]\((results/[^)]+)\)", text)}
+    assert linked == set(pictures)
+    assert all(picture.exists() for picture in pictures)
+    assert str(tmp_path) not in text
+
+
+def test_two_benches_of_one_engine_would_share_their_pictures_and_are_refused(bench_folder, tmp_path):
+    with pytest.raises(BadInputError, match="one bench per engine"):
+        write_results(tmp_path, [bench_folder, bench_folder], [])
+
+
+def test_nothing_to_write_about_is_said(tmp_path, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["results", "--out", str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "nothing to write about" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_reproduction_is_refused(tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    with pytest.raises(BadInputError, match="sluice reproduce"):
+        write_results(tmp_path, [], [tmp_path / "x.json"])

@@ -1,0 +1,43 @@
+"""The thesis' tables beside ours."""
+
+import pytest
+
+from sluice.lab.reproduce import Verdict, reproductions
+from sluice.lab.reproduce.kanis_figures import TABLES
+
+
+def test_every_table_of_chapter_7_is_there():
+    assert reproductions.create("kanis").tables() == tuple(f"7.{number}" for number in range(1, 20))
+
+
+def test_rates_are_the_thesis_own():
+    table = reproductions.create("kanis").run("7.17", lambda _: None)
+    assert {row.verdict for row in table.rows} == {Verdict.WITHIN}
+
+
+@pytest.mark.slow
+def test_more_over_provisioning_costs_slots_and_saves_latency():
+    table = reproductions.create("kanis", {"seeds": "3"}).run("7.3", lambda _: None)
+    rows = {row.what: row for row in table.rows}
+    assert len(table.rows) == 3 * 6 + 2
+    assert rows["ds2:over_provisioning=1.2: mean slots"].verdict == Verdict.WITHIN
+    assert rows["order by mean slots"].verdict == Verdict.ORDER_HOLDS
+    assert rows["order by mean latency"].verdict == Verdict.ORDER_HOLDS
+
+
+@pytest.mark.slow
+def test_who_settles_is_told_per_stage():
+    table = reproductions.create("kanis", {"seeds": "1"}).run("7.19", lambda _: None)
+    assert [row.what for row in table.rows][:2] == ["q1 dhalion, stage 1", "q1 dhalion, stage 2"]
+    assert len(table.rows) == 16
+    assert all(row.note for row in table.rows if row.verdict == Verdict.DIFFERS)
+
+
+def test_settings_exist():
+    from sluice.lab.bench.grid import Choice
+    from sluice.policy import policies
+
+    for table in TABLES.values():
+        for label in table.rows:
+            choice = Choice.parse_text(label)
+            policies.create(choice.name, choice.settings)

@@ -1,0 +1,117 @@
+"""The forecaster on loads whose future is known."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sluice.learning.forecast import Forecaster, ForecastState
+
+DAY = 24
+
+
+def days(count, noise=0.0, seed=0):
+    hours = np.arange(DAY * count)
+    wave = 100 + 40 * np.sin(2 * np.pi * hours / DAY) + 15 * np.sin(4 * np.pi * hours / DAY)
+    return wave * (1 + noise * np.random.default_rng(seed).standard_normal(len(hours)))
+
+
+def test_a_pattern_seen_once_is_foretold_a_whole_season_ahead():
+    load = days(3)
+    state = Forecaster(season=DAY).learned(load[: 2 * DAY])
+    assert Forecaster(season=DAY).forecast(state, DAY).mean == pytest.approx(load[2 * DAY :], rel=0.01)
+
+
+def test_a_trend_without_a_season_is_followed():
+    state = Forecaster(trend_gain=0.3).learned(np.arange(0, 1000, 10))
+    first, second = Forecaster(trend_gain=0.3).forecast(state, 2).mean
+    assert 990 < first < second
+
+
+def test_the_season_beats_staying_where_we_are():
+    state = Forecaster(season=DAY).learned(days(8, noise=0.05))
+    assert state.error < 0.75 * state.naive_error
+
+
+def test_errors_in_a_row_are_carried_on():
+    """A day that is above the usual all along: the forecast rises with it before the level has caught up."""
+    forecaster = Forecaster(season=DAY, level_gain=0.05)
+    load = np.concatenate([days(5), days(1) + 30])
+    errors = []
+    state = forecaster.learned(load[: 5 * DAY])
+    for value in load[5 * DAY :]:
+        errors.append(value - forecaster.forecast(state, 1).mean[0])
+        state = forecaster.update(state, value)
+    assert abs(errors[6]) < abs(errors[0]) / 3
+
+
+def test_the_band_covers_as_many_values_as_it_says():
+    forecaster = Forecaster(season=DAY, z=1.64)
+    load = days(60, noise=0.1)
+    state = forecaster.learned(load[: 10 * DAY])
+    below = []
+    for value in load[10 * DAY :]:
+        below.append(value <= forecaster.forecast(state, 1).high[0])
+        state = forecaster.update(state, value)
+    assert 0.91 < np.mean(below) < 0.98
+
+
+def test_the_band_widens_with_the_distance():
+    state = Forecaster(season=DAY).learned(days(5, noise=0.1))
+    forecast = Forecaster(season=DAY).forecast(state, 10)
+    assert forecast.high[9] - forecast.low[9] > forecast.high[0] - forecast.low[0] > 0
+
+
+def test_the_error_grows_when_the_load_stops_following_the_pattern_and_recovers_after():
+    forecaster = Forecaster(season=DAY, error_memory=0.8)
+    calm = forecaster.learned(days(6, noise=0.01))
+    chaos = forecaster.learned(np.random.default_rng(1).uniform(0, 400, DAY), calm)
+    after = forecaster.learned(days(8, noise=0.01), chaos)
+    assert calm.error < 0.03 < 0.4 < chaos.error
+    assert after.error < 0.1
+
+
+def test_nothing_known_is_forecast_as_nothing_with_no_error_claimed():
+    state = ForecastState()
+    assert Forecaster().forecast(state, 3).mean == (0, 0, 0)
+    assert state.error is None
+    assert state.naive_error is None
+
+
+def test_the_first_value_is_the_first_forecast():
+    assert Forecaster(season=DAY).forecast(Forecaster(season=DAY).learned([7.0]), 2).mean == (7.0, 7.0)
+
+
+def test_state_survives_json_and_goes_on_alike():
+    forecaster = Forecaster(season=DAY)
+    load = days(4, noise=0.05)
+    half = forecaster.learned(load[:50])
+    revived = ForecastState.parse(json.loads(json.dumps(half.to_data())), "forecast")
+    assert forecaster.learned(load[50:], revived) == forecaster.learned(load)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(0, 1e9), min_size=1, max_size=60),
+    st.sampled_from([0, 2, 7]),
+)
+def test_any_load_gives_a_finite_ordered_forecast(load, season):
+    forecaster = Forecaster(season=season)
+    forecast = forecaster.forecast(forecaster.learned(load), 12)
+    for low, mean, high in zip(forecast.low, forecast.mean, forecast.high, strict=True):
+        assert 0 <= low <= mean <= high < float("inf")
+
+
+@pytest.mark.parametrize("settings_", [{"season": 1}, {"season": -4}, {"damping": 1.0}, {"z": -1.0}])
+def test_impossible_settings_are_refused(settings_):
+    with pytest.raises(ValueError, match="got"):
+        Forecaster(**settings_)
+
+
+def test_a_load_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="nan"):
+        Forecaster().update(ForecastState(), float("nan"))

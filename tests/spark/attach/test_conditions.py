@@ -1,0 +1,73 @@
+"""What a session must look like: refusals name the setting and what to set."""
+
+import pytest
+
+from sluice.errors import BadInputError
+from sluice.spark.attach import AttachSettings
+from sluice.spark.attach.conditions import check_settings
+
+DRAINS = {"spark.decommission.enabled": "true", "spark.storage.decommission.enabled": "true"}
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "said"),
+    [
+        ("yarn", {"spark.dynamicAllocation.enabled": "true"}, "set spark.dynamicAllocation.enabled=false"),
+        ("local[4]", {}, "'local.4.', which has no executors"),
+        ("local", {}, "no executors to add"),
+        (
+            "spark://here:7077",
+            {"spark.cores.max": "6", "spark.executor.cores": "2"},
+            "no more than 3 executors of 2 cores .* max_executors is 4; set spark.cores.max=8 or leave it out",
+        ),
+    ],
+)
+def test_what_cannot_scale_is_refused_with_what_to_set(master, settings, said):
+    with pytest.raises(BadInputError, match=said):
+        check_settings(master, settings, 4)
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "advice"),
+    [
+        ("k8s://here", DRAINS, []),
+        ("spark://here:7077", {**DRAINS, "spark.executor.cores": "1", "spark.cores.max": "4"}, []),
+        ("spark://here:7077", {**DRAINS, "spark.executor.cores": "1"}, []),
+        ("local-cluster[2,4,1024]", DRAINS, []),
+        ("spark://here:7077", DRAINS, ["spark.executor.cores is not set"]),
+        ("yarn", {}, ["spark.decommission.enabled is not true"]),
+        ("yarn", {"spark.decommission.enabled": "true"}, ["spark.storage.decommission.enabled is not true"]),
+        (
+            "yarn",
+            {"spark.dynamicAllocation.enabled": "false", "spark.cores.max": "1", **DRAINS},
+            [],
+        ),
+    ],
+)
+def test_what_costs_something_is_said(master, settings, advice):
+    found = check_settings(master, settings, 4)
+    assert [sentence[: len(start)] for sentence, start in zip(found, advice, strict=True)] == advice
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"min_executors": 0}, "min_executors must be at least 1 .* got 0"),
+        ({"min_executors": 3, "max_executors": 2}, "max_executors must be at least min_executors .3., got 2"),
+        ({"initial_executors": 9}, "initial_executors must be from min_executors .1. to max_executors .4., got 9"),
+        ({"interval_s": 0}, "interval_s must be above 0, got 0"),
+        ({"cooldown_s": -1}, "cooldown_s must not be negative, got -1"),
+    ],
+)
+def test_settings_fail_early(settings, said):
+    with pytest.raises(BadInputError, match=said):
+        AttachSettings(**settings)
+
+
+@pytest.mark.parametrize(
+    ("present", "working", "first"),
+    [(8, False, 2), (0, False, 2), (3, True, 3), (8, True, 4), (0, True, 2)],
+)
+def test_a_running_job_begins_with_what_it_has_and_another_with_the_fewest(present, working, first):
+    assert AttachSettings(min_executors=2).first_executors(present, working=working) == first
+    assert AttachSettings(initial_executors=4).first_executors(present, working=working) == 4
