@@ -38,3 +38,8 @@ def asked_while_cooling(policy: Policy) -> bool:
     minutes would act on them when the cool-down ends.
     """
     return bool(getattr(policy, "asked_while_cooling", True))
+
+
+def recommends_sizes(policy: Policy) -> bool:
+    """Whether the policy recommends instance sizes, which not every engine can apply; most do not."""
+    return bool(getattr(policy, "recommends_sizes", False))

@@ -82,6 +82,11 @@ class Registry(Generic[T]):
         """Build one; settings may be strings, as the command line has them."""
         return build(self.get(name), settings or {}, f"{self.kind} {name!r}")
 
+    def name_of(self, entry: T) -> str:
+        """The name an object's class is registered by, or that of the class."""
+        names = [name for name, cls in self._classes.items() if cls is type(entry)]
+        return names[0] if names else type(entry).__name__
+
     def describe(self) -> list[dict[str, Any]]:
         """Every entry with its first docstring line and its parameters, for `--json` and for people."""
         return [self._describe_one(name, self.get(name)) for name in self.names()]

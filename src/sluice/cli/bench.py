@@ -16,9 +16,10 @@ from sluice.cli.listings import AsJson
 from sluice.cli.run import ENGINE_DEFAULTS
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, unknown_name
+from sluice.journal.records import Choice
 from sluice.lab.bench.bench import run_bench
 from sluice.lab.bench.cell import Result
-from sluice.lab.bench.grid import Cell, Choice, grid
+from sluice.lab.bench.grid import Cell, grid
 from sluice.lab.bench.on_spark import score_groups_on_spark
 from sluice.lab.bench.statistics import GroupScore, compare, estimate, score_groups
 from sluice.lab.report.figures import UNKNOWN, narrow, plain

@@ -13,7 +13,7 @@ from rich.console import Console
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.journal.explain import explain, held_back
-from sluice.journal.file import read_journal
+from sluice.journal.file import read_runs
 
 
 @app.command("explain")
@@ -25,15 +25,22 @@ def explain_command(
 
     Example: sluice explain runs/first/journal.jsonl
     """
-    entries = list(read_journal(journal / "journal.jsonl" if journal.is_dir() else journal))
-    found = list(explain(entries))
-    causes = held_back(entries)
+    runs = read_runs(journal)
+    found = [one for run in runs for one in explain(run)]
+    causes: dict[str, int] = {}
+    for run in runs:
+        for cause, times in held_back(run).items():
+            causes[cause] = causes.get(cause, 0) + times
     if as_json:
         print(json.dumps({"actions": [asdict(one) for one in found], "held_back": causes}, indent=2))
         return
     console = Console(highlight=False)
-    for one in found:
-        console.print(one.sentence(), soft_wrap=True, markup=False)
+    for number, run in enumerate(runs):
+        if len(runs) > 1:
+            how = "resumed" if number else "started"
+            console.print(f"{how}: {run.header.policy.label} on {run.header.pipeline.label}", markup=False)
+        for one in explain(run):
+            console.print(one.sentence(), soft_wrap=True, markup=False)
     console.print(f"{len(found)} scaling actions.", markup=False)
     for cause, times in causes.items():
         console.print(f"held back {times} times: {cause}", soft_wrap=True, markup=False)

@@ -19,7 +19,9 @@ from sluice.lab.report.page import write_page
 
 @app.command("report")
 def report(
-    folders: Annotated[list[Path], typer.Argument(help="Folders of 'sluice run --out' or 'sluice bench --out'.")],
+    folders: Annotated[
+        list[Path], typer.Argument(help="Folders of 'sluice run --out' or 'sluice bench --out', or journals of attach.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="The page to write; default: report.html in the first folder.")
     ] = None,
@@ -37,7 +39,7 @@ def report(
     Example: sluice report runs/small --csv runs/small/csv
     """
     content = collect(folders, baseline)
-    path = out or folders[0] / "report.html"
+    path = out or (folders[0] if folders[0].is_dir() else folders[0].parent) / "report.html"
     written = [path]
     try:
         write_page(content, path)

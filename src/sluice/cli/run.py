@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,9 @@ from sluice.control.guards import Guards
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
-from sluice.journal.file import Entry, FileJournal, Journal, MemoryJournal, read_journal
+from sluice.journal.file import JOURNAL_FILE, FileJournal, Journal, MemoryJournal, read_runs
+from sluice.journal.records import Choice, End
+from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import PipelineDefinition, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
 from sluice.lab.placing import Placing, Workers
@@ -34,6 +36,7 @@ from sluice.lab.spark_run import (
     PipelineFile,
     SparkSettings,
     generator_report,
+    has_saved_run,
     spark_engine,
     working_folder,
 )
@@ -41,7 +44,7 @@ from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import Workload, duration_s, workloads
 from sluice.placement import placers
 from sluice.placement.profile import read_profile
-from sluice.policy import policies
+from sluice.policy import policies, recommends_sizes
 from sluice.registry import build
 
 
@@ -60,6 +63,8 @@ ENGINE_DEFAULTS = {
     "spark": EngineDefaults(10.0, {"max_slots": 24, "cooldown_s": 20.0}, DEFAULT_DURATION_S, fits_pattern=True),
 }
 Settings = list[str] | None
+Recorded = tuple[Sequence[CycleReport], End | None]
+"""One run, as far as its summary needs it."""
 
 
 @app.command("run")
@@ -146,7 +151,8 @@ def run_command(
         pipeline=_pipeline(*chosen["pipeline"], profile=profile),
         policy=policies.create(*chosen["policy"]),
         workload=driven,
-        names={"engine": engine, **{kind: {"name": n, "settings": s} for kind, (n, s) in chosen.items()}},
+        choices={kind: Choice(name=n, settings=s) for kind, (n, s) in chosen.items()},
+        engine=engine,
         guards=build(Guards, {**guards, **parse_settings(guard or (), "--guard")}, "guards"),
         duration_s=duration,
         interval_s=interval if interval is not None else defaults.interval_s,
@@ -158,13 +164,15 @@ def run_command(
         placing=placing,
     )
     store = MemoryStore(memory, policy) if memory else None
+    if engine == "spark" and recommends_sizes(spec.policy):
+        raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
     if engine == "spark":
         settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
         with working_folder(root, resume=resume) as folder:
-            entries = _run_on_spark(spec, settings_of_spark, folder, out, store, title=pipeline, quiet=as_json)
+            recorded = _run_on_spark(spec, settings_of_spark, folder, out, store, title=pipeline, quiet=as_json)
     else:
-        entries = _run_with_progress(spec, out, store, quiet=as_json)
-    summary = summarise(entries, spec.slo_s)
+        recorded = _run_with_progress(spec, out, store, quiet=as_json)
+    summary = summarise(*recorded, spec.slo_s)
     if out:
         replace_file(out / "summary.json", summary.model_dump_json(indent=2).encode(), durable=True)
         _draw(out)
@@ -201,12 +209,12 @@ def _run_on_spark(
     *,
     title: str,
     quiet: bool,
-) -> list[Entry]:
+) -> Recorded:
     from sluice.spark.pipeline.runtime import OperatorFailedError
 
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)
-    journal, entries = _journal(out)
+    journal, recorded = _journal(out, appends=has_saved_run(root))
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, settings, root)
@@ -214,7 +222,7 @@ def _run_on_spark(
         interrupted = engine.clock.interrupted
         with signals_set(interrupted):
             try:
-                run(spec, engine, initial, journal, store=store, on_cycle=view.add, should_stop=interrupted.is_set)
+                run(spec, engine, initial, journal, store=store, on_report=view.add, should_stop=interrupted.is_set)
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)
                 raise
@@ -224,17 +232,23 @@ def _run_on_spark(
             replace_file(out / "generator.json", generated.model_dump_json(indent=2).encode(), durable=True)
         if not quiet:
             console.print(f"generated {generated.summary()}", highlight=False)
-    return entries()
+    return recorded()
 
 
-def _journal(out: Path | None) -> tuple[Journal, Callable[[], list[Entry]]]:
-    """Where cycles are recorded, and how to read them back."""
+def _journal(out: Path | None, *, appends: bool = False) -> tuple[Journal, Callable[[], Recorded]]:
+    """Where this run is recorded, and how to read it back. A resumed run goes on in the journal there is."""
     if out is None:
         kept = MemoryJournal()
-        return kept, lambda: list(kept.entries)
-    path = out / "journal.jsonl"
-    path.unlink(missing_ok=True)
-    return FileJournal(path, durable=False), lambda: list(read_journal(path))
+        return kept, lambda: (kept.reports(), kept.end())
+    path = out / JOURNAL_FILE
+    if not appends:
+        path.unlink(missing_ok=True)
+
+    def last_run() -> Recorded:
+        run = read_runs(path)[-1]
+        return run.reports, run.end
+
+    return FileJournal(path, durable=False), last_run
 
 
 @contextmanager
@@ -255,19 +269,19 @@ def signals_set(event: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | None, *, quiet: bool) -> list[Entry]:
+def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | None, *, quiet: bool) -> Recorded:
     engine, initial = simulated_engine(spec)
-    journal, entries = _journal(out)
+    journal, recorded = _journal(out)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[doing]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("simulating", total=spec.whole_duration_s, doing="")
 
-        def on_cycle(entry: Entry) -> None:
-            slots = sum(entry["plan"]["parallelism"].values())
-            progress.update(task, completed=entry["time_s"], doing=f"{entry['time_s'] / 60:.0f} min, {slots} slots")
+        def on_report(report: CycleReport) -> None:
+            time_s, slots = report.cycle.time_s, report.cycle.target.slots
+            progress.update(task, completed=time_s, doing=f"{time_s / 60:.0f} min, {slots} slots")
 
-        run(spec, engine, initial, journal, store=store, on_cycle=None if quiet else on_cycle)
-    return entries()
+        run(spec, engine, initial, journal, store=store, on_report=None if quiet else on_report)
+    return recorded()
 
 
 def _draw(out: Path) -> None:

@@ -13,7 +13,8 @@ from rich.table import Table
 from sluice.cli.app import app
 from sluice.cli.bench import Names, On, Processes, narrow_table, run_with_progress
 from sluice.cli.listings import AsJson
-from sluice.lab.bench.grid import Choice, grid
+from sluice.journal.records import Choice
+from sluice.lab.bench.grid import grid
 from sluice.lab.report.figures import narrow
 from sluice.lab.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
 

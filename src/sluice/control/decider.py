@@ -12,9 +12,9 @@ from sluice.policy import Memory, Policy, asked_while_cooling
 
 @dataclass(frozen=True)
 class Answer:
-    """A decision that is safe to use; `problem` says why it is a hold nobody wished for."""
+    """A recommendation that is safe to use; `problem` says why it is a hold instead of the policy's own."""
 
-    decision: Recommendation
+    recommendation: Recommendation
     memory: Memory
     problem: str | None = None
 
@@ -37,17 +37,19 @@ class Decider:
     def ask(self, observation: Observation, memory: Memory) -> Answer:
         try:
             if self._timeout_s is None:
-                decision, learned = self._policy.decide(observation, memory)
+                recommendation, learned = self._policy.decide(observation, memory)
             else:
-                decision, learned = self._ask_in_time(observation, memory, self._timeout_s)
+                recommendation, learned = self._ask_in_time(observation, memory, self._timeout_s)
         except Exception as error:
-            return _refused(f"policy failed: {type(error).__name__}: {error}", memory)
-        if not isinstance(decision, Recommendation):
-            return _refused(f"policy returned {decision!r} instead of a decision", memory)
-        strangers = sorted((decision.parallelism.keys() | decision.sizes.keys()) - observation.operators.keys())
+            return refused(f"policy failed: {type(error).__name__}: {error}", memory)
+        if not isinstance(recommendation, Recommendation):
+            return refused(f"policy returned {recommendation!r} instead of a recommendation", memory)
+        strangers = sorted(
+            (recommendation.parallelism.keys() | recommendation.sizes.keys()) - observation.operators.keys()
+        )
         if strangers:
-            return _refused(f"policy wished for unknown operators: {', '.join(strangers)}", memory)
-        return Answer(decision, learned)
+            return refused(f"policy named unknown operators: {', '.join(strangers)}", memory)
+        return Answer(recommendation, learned)
 
     def _ask_in_time(self, observation: Observation, memory: Memory, timeout_s: float) -> tuple[Recommendation, Memory]:
         if self._overdue is not None and self._overdue.is_alive():
@@ -66,12 +68,13 @@ class Decider:
             answer = answers.get(timeout=timeout_s)
         except queue.Empty:
             self._overdue = worker
-            raise TimeoutError(f"no decision within {timeout_s:g} s") from None
+            raise TimeoutError(f"no recommendation within {timeout_s:g} s") from None
         if isinstance(answer, Exception):
             raise answer
         return answer
 
 
-def _refused(problem: str, memory: Memory) -> Answer:
+def refused(problem: str, memory: Memory) -> Answer:
+    """A hold in place of what the policy gave."""
     problem = " ".join(problem.split())
     return Answer(Recommendation.hold(f"hold: {problem}"), memory, problem)

@@ -1,38 +1,55 @@
-"""What stands between a policy's wish and the engine (thesis 6.6.4): each guard says what it changed.
+"""What turns a recommendation into a target (thesis 6.6.4): each guard says what it changed.
 
-Order: over-provisioning factor, largest step per operator, min/max parallelism, fit into the slots there are,
-cool-down.
+Order: over-provisioning factor, largest step per operator, min/max parallelism, one number for operators that share
+their instances, fit into the slots, shortages of the cluster, cooldown. Sizes follow the parallelism.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from sluice.model import Graph, Recommendation
+from sluice.control.sharing import shared_parallelism
+from sluice.control.state import Shortage
+from sluice.model import Graph, InstanceMix, Observation, Recommendation, Target
 from sluice.registry import parameter
 
 
 @dataclass(frozen=True)
 class GuardResult:
-    """What is left of a wish. `cooling` means the wish is kept for the record but must not be applied."""
+    """The target that is left of a recommendation. While `cooling` it is on record, but not in force."""
 
-    parallelism: dict[str, int]
+    target: Target
     notes: tuple[str, ...]
     cooling: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """What a recommendation meets: the target in force, the job, what was observed, and the last action."""
+
+    target: Target
+    graph: Graph
+    observation: Observation
+    last_action_s: float | None = None
+    shortages: Mapping[str, Shortage] = field(default_factory=dict)
+
+    @property
+    def time_s(self) -> float:
+        return self.observation.time_s
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guards:
     """Limits that hold for every policy; the defaults limit nothing but common sense."""
 
-    over_provisioning: float = parameter(1.0, "factor on every wish, for policies without their own")
+    over_provisioning: float = parameter(1.0, "factor on every recommendation, for policies without their own")
     max_step: int | None = parameter(None, "most instances an operator may gain in one action")
     min_parallelism: int = parameter(1, "fewest instances of an operator")
     max_parallelism: int | None = parameter(None, "most instances of an operator")
-    max_slots: int | None = parameter(None, "slots of the whole job; larger wishes are divided proportionally")
-    cooldown_s: float = parameter(0.0, "quiet time after a scaling action")
+    max_slots: int | None = parameter(None, "slots of the whole job; larger recommendations are divided proportionally")
+    cooldown_s: float = parameter(0.0, "time after a scaling action without another one")
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.over_provisioning) and self.over_provisioning > 0):
@@ -48,81 +65,148 @@ class Guards:
         if not self.cooldown_s >= 0:
             raise ValueError(f"cooldown_s must not be negative, got {self.cooldown_s}")
 
-    def apply(
-        self,
-        decision: Recommendation,
-        current: Mapping[str, int],
-        graph: Graph,
-        time_s: float,
-        last_rescale_s: float | None,
-    ) -> GuardResult:
-        """Guard one wish; operators the decision does not name keep what they have."""
-        wish = {name: decision.parallelism.get(name, count) for name, count in current.items()}
+    def apply(self, recommendation: Recommendation, situation: Situation) -> GuardResult:
+        """Guard one recommendation; operators it does not name keep their target."""
+        current = situation.target
+        if recommendation.is_hold:
+            return GuardResult(current, ())
         notes: list[str] = []
-        if not decision.is_hold:
-            for guard in (self._over_provision, self._limit_step):
-                wish = guard(wish, current, notes)
-            wish = self._bound(wish, graph, notes)
-            wish = self._fit(wish, notes)
-        cooling_s = self.cooling_s(time_s, last_rescale_s)
-        cooling = cooling_s > 0 and wish != dict(current)
+        named = recommendation.parallelism.keys() | recommendation.sizes.keys()
+        counts = {name: self._recommended(recommendation, name, count) for name, count in current.parallelism.items()}
+        counts = self._over_provision(counts, named, notes)
+        counts = self._limit_step(counts, current.parallelism, notes)
+        counts = self._bound(counts, situation.graph, notes)
+        if situation.graph.shared:
+            counts = self._share(counts, situation.observation, notes)
+        counts = self._fit(counts, situation.graph, notes)
+        counts = _without_shortages(counts, situation, notes)
+        sizes = _fitted_sizes({**current.sizes, **recommendation.sizes}, counts, notes)
+        kept = current.placement if counts == current.parallelism and sizes == current.sizes else None
+        target = Target(parallelism=counts, sizes=sizes, placement=kept)
+        cooling_s = self.cooling_s(situation.time_s, situation.last_action_s)
+        cooling = cooling_s > 0 and target != current
         if cooling:
-            notes.append(f"cool-down: {cooling_s:g} of {self.cooldown_s:g} s left")
-        return GuardResult(wish, tuple(notes), cooling)
+            notes.append(f"cooldown: {cooling_s:g} of {self.cooldown_s:g} s left")
+        return GuardResult(target, tuple(notes), cooling)
 
-    def cooling_s(self, time_s: float, last_rescale_s: float | None) -> float:
-        """What is left of the cool-down, 0 if there is none."""
-        return 0.0 if last_rescale_s is None else max(0.0, last_rescale_s + self.cooldown_s - time_s)
+    def cooling_s(self, time_s: float, last_action_s: float | None) -> float:
+        """What is left of the cooldown, 0 if there is none."""
+        return 0.0 if last_action_s is None else max(0.0, last_action_s + self.cooldown_s - time_s)
 
-    def _over_provision(self, wish: dict[str, int], _: Mapping[str, int], notes: list[str]) -> dict[str, int]:
+    @staticmethod
+    def _recommended(recommendation: Recommendation, name: str, current: int) -> int:
+        if name in recommendation.parallelism:
+            return recommendation.parallelism[name]
+        mix = recommendation.sizes.get(name)
+        return current if mix is None else max(1, sum(mix.values()))
+
+    def _over_provision(self, counts: dict[str, int], named: set[str], notes: list[str]) -> dict[str, int]:
+        """Only of what was recommended: on a target that stays, the factor is in already."""
         if self.over_provisioning == 1.0:
-            return wish
+            return counts
         # 1.2 * 5 is 6.000000000000001 in floating point: without the margin that would cost a slot
-        raised = {name: max(1, math.ceil(count * self.over_provisioning - 1e-9)) for name, count in wish.items()}
-        return _noted(wish, raised, f"over-provisioning x{self.over_provisioning:g}", notes)
+        raised = {
+            name: max(1, math.ceil(count * self.over_provisioning - 1e-9)) if name in named else count
+            for name, count in counts.items()
+        }
+        return _noted(counts, raised, f"over-provisioning x{self.over_provisioning:g}", notes)
 
-    def _limit_step(self, wish: dict[str, int], current: Mapping[str, int], notes: list[str]) -> dict[str, int]:
+    def _limit_step(self, counts: dict[str, int], current: Mapping[str, int], notes: list[str]) -> dict[str, int]:
         if self.max_step is None:
-            return wish
-        limited = {name: min(count, current[name] + self.max_step) for name, count in wish.items()}
-        return _noted(wish, limited, f"at most +{self.max_step} per action", notes)
+            return counts
+        limited = {name: min(count, current[name] + self.max_step) for name, count in counts.items()}
+        return _noted(counts, limited, f"at most +{self.max_step} per action", notes)
 
-    def _bound(self, wish: dict[str, int], graph: Graph, notes: list[str]) -> dict[str, int]:
+    def _bound(self, counts: dict[str, int], graph: Graph, notes: list[str]) -> dict[str, int]:
         bounded = {}
         for op in graph.operators:
-            low = max(self.min_parallelism, op.min_parallelism)
             highs = [high for high in (self.max_parallelism, op.max_parallelism) if high is not None]
-            bounded[op.name] = max(low, min([wish[op.name], *highs]))
-        return _noted(wish, bounded, "min/max parallelism", notes)
+            bounded[op.name] = max(self._least(graph)[op.name], min([counts[op.name], *highs]))
+        return _noted(counts, bounded, "min/max parallelism", notes)
 
-    def _fit(self, wish: dict[str, int], notes: list[str]) -> dict[str, int]:
-        if self.max_slots is None or sum(wish.values()) <= self.max_slots:
-            return wish
-        return _noted(wish, divide(wish, self.max_slots), f"only {self.max_slots} slots", notes)
+    def _least(self, graph: Graph) -> dict[str, int]:
+        return {op.name: max(self.min_parallelism, op.min_parallelism) for op in graph.operators}
+
+    def _share(self, counts: dict[str, int], observation: Observation, notes: list[str]) -> dict[str, int]:
+        one, sentence = shared_parallelism(counts, observation)
+        if sentence:
+            notes.append(sentence)
+        return dict.fromkeys(counts, one)
+
+    def _fit(self, counts: dict[str, int], graph: Graph, notes: list[str]) -> dict[str, int]:
+        if self.max_slots is None:
+            return counts
+        if graph.shared:
+            fitted = {name: min(count, self.max_slots) for name, count in counts.items()}
+        else:
+            fitted = divide(counts, self.max_slots, self._least(graph))
+        return _noted(counts, fitted, f"only {self.max_slots} slots", notes)
 
 
-def divide(wish: Mapping[str, int], slots: int) -> dict[str, int]:
-    """Divide slots in proportion to the wishes, at least 1 each, never more than wished, never above the total.
+def divide(counts: Mapping[str, int], slots: int, least: Mapping[str, int] | None = None) -> dict[str, int]:
+    """Divide slots in proportion to the counts: nobody below its least or above its count, the total not above `slots`.
 
-    What rounding down leaves over goes to the largest remainders, earlier operators first. With fewer slots
-    than operators everyone gets 1: less cannot run.
+    What rounding down leaves over goes to the largest remainders, earlier operators first. Where even the least of
+    everyone is more than the slots, everyone gets just that: less cannot run.
     """
-    total = sum(wish.values())
+    total = sum(counts.values())
     if total <= slots:
-        return dict(wish)
-    shares = {name: count * slots / total for name, count in wish.items()}
-    fitted = {name: max(1, math.floor(share)) for name, share in shares.items()}
+        return dict(counts)
+    least = {name: min((least or {}).get(name, 1), count) for name, count in counts.items()}
+    shares = {name: count * slots / total for name, count in counts.items()}
+    fitted = {name: max(least[name], math.floor(share)) for name, share in shares.items()}
     by_remainder = sorted(shares, key=lambda name: fitted[name] - shares[name])
     while sum(fitted.values()) < slots:
-        name = next(name for name in by_remainder if fitted[name] < wish[name])
+        name = next(name for name in by_remainder if fitted[name] < counts[name])
         fitted[name] += 1
         by_remainder.remove(name)
         by_remainder.append(name)
-    while sum(fitted.values()) > slots and max(fitted.values()) > 1:
-        # the minimum of 1 was more than someone's share: those furthest above theirs give it back
-        name = max((n for n in fitted if fitted[n] > 1), key=lambda n: fitted[n] - shares[n])
+    while sum(fitted.values()) > slots and any(fitted[name] > least[name] for name in fitted):
+        # somebody's least was more than its share: those furthest above theirs give it back
+        name = max((n for n in fitted if fitted[n] > least[n]), key=lambda n: fitted[n] - shares[n])
         fitted[name] -= 1
     return fitted
+
+
+def _without_shortages(counts: dict[str, int], situation: Situation, notes: list[str]) -> dict[str, int]:
+    """An operator that the cluster could not give more is not given more until it is time to ask again."""
+    short = {name: one for name, one in situation.shortages.items() if situation.time_s < one.until_s}
+    capped = {
+        name: min(count, max(short[name].available, situation.target.parallelism[name])) if name in short else count
+        for name, count in counts.items()
+    }
+    until_s = max((one.until_s for one in short.values()), default=0.0)
+    return _noted(counts, capped, f"the cluster gave no more; asked again in {until_s - situation.time_s:.0f} s", notes)
+
+
+def _fitted_sizes(
+    mixes: Mapping[str, InstanceMix], counts: Mapping[str, int], notes: list[str]
+) -> dict[str, InstanceMix]:
+    """Every mix brought to its operator's parallelism: smaller in proportion, larger by its most frequent size."""
+    fitted: dict[str, InstanceMix] = {}
+    for name, mix in mixes.items():
+        total = sum(mix.values())
+        if total == 0:
+            continue
+        fitted[name] = dict(mix)
+        if total > counts[name]:
+            fitted[name] = _divided_mix(mix, counts[name])
+        elif total < counts[name]:
+            most = max(mix, key=lambda size: mix[size])
+            fitted[name][most] += counts[name] - total
+        if fitted[name] != dict(mix):
+            notes.append(f"sizes of {name}: {_mix(mix)} -> {_mix(fitted[name])}")
+    return fitted
+
+
+def _divided_mix(mix: InstanceMix, instances: int) -> InstanceMix:
+    counts = {size: count for size, count in mix.items() if count}
+    divided = divide(counts, instances, dict.fromkeys(counts, 0))
+    return {size: count for size, count in divided.items() if count}
+
+
+def _mix(mix: InstanceMix) -> str:
+    return " + ".join(f"{count} {size}" for size, count in mix.items())
 
 
 def _noted(before: dict[str, int], after: dict[str, int], why: str, notes: list[str]) -> dict[str, int]:

@@ -44,6 +44,17 @@ class MemoryStore:
         memory: dict[str, Any] = saved["memory"]
         return memory
 
+    def problem(self, memory: Memory) -> str | None:
+        """Why this memory cannot be saved, or None."""
+        try:
+            self._encode(memory)
+        except (TypeError, ValueError) as error:
+            return str(error)
+        return None
+
     def save(self, memory: Memory) -> None:
+        replace_file(self.path, self._encode(memory), durable=True)
+
+    def _encode(self, memory: Memory) -> bytes:
         content = {"version": FORMAT_VERSION, "policy": self._policy_name, "memory": memory}
-        replace_file(self.path, json.dumps(content, allow_nan=False).encode(), durable=True)
+        return json.dumps(content, allow_nan=False).encode()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sluice.journal.file import Entry
+from sluice.journal.results import CycleReport, CycleResult, RunLog
+from sluice.model import Observation
 
 
 @dataclass(frozen=True)
@@ -29,109 +29,88 @@ def clock(time_s: float) -> str:
     return f"{minutes:3d}:{seconds:02d}"
 
 
-def explain(entries: Iterable[Entry]) -> Iterator[Explanation]:
-    """Every cycle that acted or failed to, in order; of a dry run every wish that a cycle before it did not have."""
-    entries = list(entries)
-    shared = any(entry["kind"] == "run" and entry.get("engine") == "attach" for entry in entries)
-    cycles = [entry for entry in entries if entry["kind"] == "cycle"]
-    acted = [number for number, entry in enumerate(cycles) if entry["applied"] or _is_new_wish(cycles, number)]
-    for position, number in enumerate(acted):
-        entry = cycles[number]
-        until = acted[position + 1] if position + 1 < len(acted) else len(cycles) - 1
+def explain(run: RunLog) -> Iterator[Explanation]:
+    """Every cycle that acted or failed to, in order; of a dry run every new proposal."""
+    reports = run.reports
+    shown = [number for number in range(len(reports)) if _is_worth_telling(reports, number)]
+    for position, number in enumerate(shown):
+        report = reports[number]
+        until = shown[position + 1] if position + 1 < len(shown) else len(reports) - 1
+        result = report.result
         yield Explanation(
-            time_s=entry["time_s"],
-            change=_change(entry["applied"], shared) if entry["applied"] else _would(entry, shared),
-            reason=entry["decision"]["reason"],
-            notes=tuple(entry["plan"]["notes"]),
-            outcome=_outcome(entry["observation"], _last_known(cycles[number : until + 1]), entry["applied"])
-            if entry["applied"]
-            else "Dry run: nothing was done.",
+            time_s=report.cycle.time_s,
+            change=_change(result, shared=run.is_shared),
+            reason=report.cycle.recommendation.reason,
+            notes=report.cycle.notes,
+            outcome="Dry run: nothing was done."
+            if result.kind == "would_scale"
+            else _outcome(report, _last_known(reports[number : until + 1]), result),
         )
 
 
-def held_back(entries: Iterable[Entry]) -> dict[str, int]:
-    """How often nothing was done although something was wished or went wrong, by cause."""
+def held_back(run: RunLog) -> dict[str, int]:
+    """How often nothing was done although something was recommended or went wrong, by cause."""
     causes: dict[str, int] = {}
-    for entry in entries:
-        if entry["kind"] != "cycle":
-            continue
-        if entry["problem"]:
-            causes[entry["problem"]] = causes.get(entry["problem"], 0) + 1
-        elif entry["cooling"]:
-            causes["cool-down"] = causes.get("cool-down", 0) + 1
+    for report in run.reports:
+        cause = report.cycle.problem or ("cooldown" if report.result.kind == "cooldown" else None)
+        if cause:
+            causes[cause] = causes.get(cause, 0) + 1
     return causes
 
 
-def _is_new_wish(cycles: Sequence[Entry], number: int) -> bool:
-    entry = cycles[number]
-    if not entry.get("dry_run") or entry["cooling"] or not _wished(entry):
-        return False
-    return number == 0 or _wished(cycles[number - 1]) != _wished(entry)
+def _is_worth_telling(reports: Sequence[CycleReport], number: int) -> bool:
+    result = reports[number].result
+    if result.kind != "would_scale":
+        return result.is_action or result.kind == "failed"
+    before = reports[number - 1].result if number else None
+    return before is None or before.kind != "would_scale" or before.changed != result.changed
 
 
-def _wished(entry: Entry) -> dict[str, tuple[int, int]]:
-    """Operators the plan would change, with what they have and would get."""
-    now = entry["observation"]["operators"]
-    plan = entry["plan"]["parallelism"].items()
-    return {name: (now[name]["parallelism"], count) for name, count in plan if now[name]["parallelism"] != count}
+def _change(result: CycleResult, *, shared: bool) -> str:
+    changes = result.changes(shared=shared)
+    if result.kind == "failed":
+        return f"failed, nothing changed ({result.error})"
+    if result.kind == "would_scale":
+        return f"would scale {changes}"
+    said = f"{changes} ({result.detail})" if changes and result.detail else changes or result.detail or "placed anew"
+    return f"{said}; failed: {result.error}" if result.errors else said
 
 
-def _would(entry: Entry, shared: bool) -> str:
-    return f"would scale {_numbers(_wished(entry), shared)}"
-
-
-def _numbers(changed: Mapping[str, Sequence[int]], shared: bool) -> str:
-    """Operators with their numbers; the queries of an application share its executors, so all have the same."""
-    told = {"executors": next(iter(changed.values()))} if shared and changed else changed
-    return ", ".join(f"{name} {before} -> {after}" for name, (before, after) in told.items())
-
-
-def _change(applied: Mapping[str, Any], shared: bool) -> str:
-    if applied["error"]:
-        return f"failed, nothing changed ({applied['error']})"
-    changes = _numbers(applied["changed"], shared)
-    if changes and applied["detail"]:
-        return f"{changes} ({applied['detail']})"
-    return changes or applied["detail"] or "placed anew"
-
-
-def _outcome(before: Mapping[str, Any], after: Mapping[str, Any], applied: Mapping[str, Any]) -> str:
-    if applied["error"]:
+def _outcome(report: CycleReport, after: Observation, result: CycleResult) -> str:
+    if result.kind == "failed":
         return ""
-    stood = f"It stood still for {applied['downtime_s']:.1f} s; " if applied["downtime_s"] else ""
-    waited_for_s = after["time_s"] - before["time_s"]
+    before = report.cycle.observation
+    stood = f"It stood still for {result.downtime_s:.1f} s; " if result.downtime_s else ""
+    waited_for_s = after.time_s - before.time_s
     if waited_for_s <= 0:
         return f"{stood}the journal ends here."
     parts = [
-        f"latency {_figure(_latency(before), 's')} -> {_figure(_latency(after), 's')}",
-        f"read {_figure(_read(before), '/s')} -> {_figure(_read(after), '/s')}",
-        *(f"{name} has {count}" for name, count in _missing(after, applied)),
+        f"latency {_figure(_latency_s(before), 's')} -> {_figure(_latency_s(after), 's')}",
+        f"read {_figure(_read_rate(before), '/s')} -> {_figure(_read_rate(after), '/s')}",
+        *(f"{name} has {count}" for name, count in _missing(after, result)),
     ]
     return f"{stood}{waited_for_s:.0f} s later: {', '.join(parts)}."
 
 
-def _last_known(cycles: Sequence[Entry]) -> Mapping[str, Any]:
+def _last_known(reports: Sequence[CycleReport]) -> Observation:
     """The last observation after the first that has figures; a batch longer than its window leaves one without."""
-    first, *later = (entry["observation"] for entry in cycles)
-    known = [seen for seen in later if _latency(seen) is not None and _read(seen) is not None]
-    last: Mapping[str, Any] = (known or later or [first])[-1]
-    return last
+    first, *later = (report.cycle.observation for report in reports)
+    known = [seen for seen in later if _latency_s(seen) is not None and _read_rate(seen) is not None]
+    return (known or later or [first])[-1]
 
 
-def _missing(after: Mapping[str, Any], applied: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """Operators that still have another number of instances than they were given: a cluster may be full, or slow."""
-    now = after["operators"]
-    given = {name: count for name, (_, count) in applied["changed"].items() if name in now}
-    return [(name, now[name]["parallelism"]) for name, count in given.items() if now[name]["parallelism"] != count]
+def _missing(after: Observation, result: CycleResult) -> list[tuple[str, int]]:
+    """Operators that still have another number of instances than requested: a cluster may be full, or slow."""
+    requested = {name: count for name, (_, count) in result.changed.items()}
+    return [(name, n) for name, n in after.parallelism.items() if n != requested.get(name, n)]
 
 
-def _latency(observation: Mapping[str, Any]) -> float | None:
-    samples = observation["latency_samples_s"]
-    return samples[-1] if samples else None
+def _latency_s(observation: Observation) -> float | None:
+    return observation.latency_samples_s[-1] if observation.latency_samples_s else None
 
 
-def _read(observation: Mapping[str, Any]) -> float | None:
-    rates = [m["input_rate"] for m in observation["operators"].values() if m["arrival_rate"] is not None]
+def _read_rate(observation: Observation) -> float | None:
+    rates = [metrics.input_rate for metrics in observation.operators.values() if metrics.arrival_rate is not None]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known else None
 

@@ -1,60 +1,80 @@
-"""The append-only record of a run: JSON lines, the only thing reports and dashboards read.
+"""Where records go and where they are read from: a file of JSON lines, or memory.
 
-The first line says what runs (`kind: run`), then one line per cycle (`kind: cycle`), at the end one with the
-counted records (`kind: end`). A line is written by a single call to the operating system, so a crash can tear
-only the last one; opening the journal again cuts a torn tail off before it appends.
+A line is written by a single call to the operating system, so a crash can tear only the last one; opening the journal
+again cuts a torn tail off before it appends.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from sluice.errors import BadInputError
+from pydantic import ValidationError
 
-Entry = Mapping[str, Any]
+from sluice.errors import BadInputError
+from sluice.journal.legacy import upgrade
+from sluice.journal.records import FORMAT, RECORD, AnyRecord, End, RunHeader
+from sluice.journal.results import CycleReport, RunLog, reports_of, runs_of
+from sluice.model.base import first_problem
+
+JOURNAL_FILE = "journal.jsonl"
 
 
 class Journal(Protocol):
-    """Where cycles are recorded."""
+    """Takes records in order."""
 
-    def append(self, entry: Entry) -> None: ...
+    def append(self, record: AnyRecord) -> None: ...
 
     def close(self) -> None: ...
 
 
-def encode(entry: Entry) -> bytes:
-    return json.dumps(entry, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-
-
 class MemoryJournal:
-    """Keeps the entries as they are: for simulations whose journal nobody reads from disk."""
+    """Keeps the records as they are; with a limit only the newest, and the header."""
 
-    def __init__(self) -> None:
-        self.entries: list[Entry] = []
+    def __init__(self, limit: int | None = None) -> None:
+        self._header: RunHeader | None = None
+        self._records: deque[AnyRecord] = deque(maxlen=limit)
 
-    def append(self, entry: Entry) -> None:
-        self.entries.append(entry)
+    @property
+    def records(self) -> list[AnyRecord]:
+        return [*([self._header] if self._header else []), *self._records]
+
+    def append(self, record: AnyRecord) -> None:
+        if isinstance(record, RunHeader):
+            self._header = record
+            self._records.clear()
+        else:
+            self._records.append(record)
 
     def close(self) -> None:
         pass
 
+    def reports(self) -> tuple[CycleReport, ...]:
+        return reports_of(self._records)
+
+    def end(self) -> End | None:
+        return next((record for record in reversed(self._records) if isinstance(record, End)), None)
+
 
 class FileJournal:
-    """One file; with `durable` every line is on the disk before `append` returns."""
+    """One file, appended to; with `durable` every line is on the disk before `append` returns."""
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._durable = durable
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise BadInputError(f"cannot write journal {str(path)!r}: {error.strerror}") from error
         os.ftruncate(self._file, _intact_length(self._file))
 
-    def append(self, entry: Entry) -> None:
-        line = encode(entry)
+    def append(self, record: AnyRecord) -> None:
+        line = record.to_json().encode() + b"\n"
         written = os.write(self._file, line)
         while written < len(line):
             written += os.write(self._file, line[written:])
@@ -81,18 +101,55 @@ def _intact_length(file: int) -> int:
     return 0
 
 
-def read_journal(path: Path) -> Iterator[dict[str, Any]]:
-    """Every complete entry; a torn last line is passed over, a broken one before it is an error."""
+def journal_path(where: Path) -> Path:
+    """The journal itself, or the one in a folder."""
+    return where / JOURNAL_FILE if where.is_dir() else where
+
+
+def read_runs(where: Path) -> list[RunLog]:
+    """Every run in a journal; at least one."""
+    path = journal_path(where)
+    return runs_of(read_journal(path), f"journal {str(path)!r}")
+
+
+def read_journal(path: Path) -> Iterator[AnyRecord]:
+    """Every complete record; a torn last line is passed over, a broken one before it is an error."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise BadInputError(f"cannot read journal {str(path)!r}: {error.strerror}") from error
     *lines, _torn = data.split(b"\n")
+    old = 0
     for number, line in enumerate(lines, start=1):
+        where = f"journal {str(path)!r}, line {number}"
+        if old or b'"run"' in line[:64]:
+            entry = _parse(line, where)
+            if entry.get("kind") == "run":
+                old = _format_of(entry, where)
+            if old:
+                yield from upgrade(entry, where)
+                continue
         try:
-            entry = json.loads(line)
-        except ValueError as error:
-            raise BadInputError(f"journal {str(path)!r}, line {number}: not JSON ({error})") from error
-        if not isinstance(entry, dict):
-            raise BadInputError(f"journal {str(path)!r}, line {number}: expected an object, got {entry!r}")
-        yield entry
+            yield RECORD.validate_json(line)
+        except ValidationError as error:
+            raise BadInputError(f"{where}: {first_problem(error)}") from error
+
+
+def _format_of(header: dict[str, Any], where: str) -> int:
+    """The older format that follows this header; 0 for today's."""
+    found = header.get("format", 1)
+    if found == FORMAT:
+        return 0
+    if found != 1:
+        raise BadInputError(f"{where}: format {found!r}; this version reads formats 1 to {FORMAT}")
+    return 1
+
+
+def _parse(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+    except ValueError as error:
+        raise BadInputError(f"{where}: not JSON ({error})") from error
+    if not isinstance(entry, dict):
+        raise BadInputError(f"{where}: expected an object, got {entry!r}")
+    return entry

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sluice.control.engine import wait
 from sluice.errors import BadInputError, SluiceError
 from sluice.lab.datasets import Dataset, compute, records_read
 from sluice.lab.processes import cpu_seconds
@@ -124,18 +125,18 @@ def _wait_for_first_batch(engine: SparkEngine, spec: OperatorSpec) -> None:
     while not any(topic.consumers()[spec.name] for topic in topics):
         if time.monotonic() > deadline_s:
             raise SluiceError(f"operator {spec.name!r} finished no batch within {FIRST_BATCH_TIMEOUT_S:g} s")
-        engine.clock.sleep_s(0.2)
+        wait(engine, 0.2)
 
 
 def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: Measuring, say: Say) -> Seen:
     capacity: dict[int, float] = {}
     cpu_s, records, io_bytes, state_bytes = 0.0, 0.0, 0.0, 0.0
     for parallelism in how.parallelisms:
-        engine.apply(Target(parallelism={spec.name: parallelism}))
-        engine.clock.sleep_s(how.settle_s)
+        engine.reconcile(Target(parallelism={spec.name: parallelism}))
+        wait(engine, how.settle_s)
         engine.observe()
         began_s, cpu_before_s = time.monotonic(), cpu_seconds()
-        engine.clock.sleep_s(how.measure_s)
+        wait(engine, how.measure_s)
         metrics = engine.observe().operators[spec.name]
         elapsed_s, cpu_after_s = time.monotonic() - began_s, cpu_seconds()
         if not metrics.input_rate or not metrics.lag:

@@ -11,10 +11,11 @@ from sluice import __version__
 from sluice.control.decider import Decider
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards
-from sluice.control.loop import Loop, Planner
+from sluice.control.loop import Loop, Planner, Watcher
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
-from sluice.journal.file import Entry, Journal
+from sluice.journal.file import Journal
+from sluice.journal.records import Choice, RunHeader
 from sluice.lab.pipelines import PipelineDefinition
 from sluice.lab.placing import Placing
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
@@ -36,7 +37,11 @@ class RunSpec:
     pipeline: PipelineDefinition
     policy: Policy
     workload: Workload
-    names: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Choice] = field(
+        default_factory=lambda: {kind: Choice(name="unnamed") for kind in ("pipeline", "policy", "workload")}
+    )
+    """What the header says of pipeline, policy and workload."""
+    engine: str = "sim"
     guards: Guards = field(default_factory=lambda: Guards(**THESIS_GUARDS))
     duration_s: float | None = None
     interval_s: float = 15.0
@@ -96,23 +101,26 @@ def run(
     planner: Planner | None = None,
     store: MemoryStore | None = None,
     policy_timeout_s: float | None = None,
-    on_cycle: Callable[[Entry], None] | None = None,
+    on_report: Watcher | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
     """Write the head of the journal and cycle until the duration is over."""
     journal.append(
-        {
-            "kind": "run",
-            "version": __version__,
-            **spec.names,
-            "guards": dict(vars(spec.guards)),
-            "graph": engine.graph.to_data(),
-            "duration_s": spec.whole_duration_s,
-            "interval_s": spec.interval_s,
-            "speedup": spec.speedup,
-            "seed": spec.seed,
-            "slo_s": spec.slo_s,
-        }
+        RunHeader(
+            version=__version__,
+            engine=spec.engine,
+            pipeline=spec.choices["pipeline"],
+            policy=spec.choices["policy"],
+            workload=spec.choices["workload"],
+            guards=dict(vars(spec.guards)),
+            graph=engine.graph,
+            duration_s=spec.whole_duration_s,
+            interval_s=spec.interval_s,
+            speedup=spec.speedup,
+            seed=spec.seed,
+            slo_s=spec.slo_s,
+            dry_run=spec.dry_run,
+        )
     )
     Loop(
         engine=engine,
@@ -126,6 +134,6 @@ def run(
         initial,
         duration_s=spec.whole_duration_s,
         interval_s=spec.interval_s,
-        on_cycle=on_cycle,
+        on_report=on_report,
         should_stop=should_stop,
     )

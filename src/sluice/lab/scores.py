@@ -5,12 +5,12 @@ All of it is read from the journal; cost and accuracy need the clairvoyant's kno
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.journal.file import Entry
+from sluice.journal.results import CycleReport
 from sluice.lab.clairvoyant import ClairvoyantPlan, Demand
 from sluice.model.base import Count, Frozen, NonNegative, Share
 
@@ -73,35 +73,29 @@ class Oracle:
     plan: ClairvoyantPlan
 
 
-def score(entries: Iterable[Entry], oracle: Oracle | None = None) -> Scores:
-    cycles = [entry for entry in entries if entry["kind"] == "cycle"]
-    loads = [_load(cycle) for cycle in cycles]
+def score(reports: Sequence[CycleReport], oracle: Oracle | None = None) -> Scores:
+    loads = [_load(report) for report in reports]
     cpu = [
-        metrics["cpu"] * metrics["parallelism"]
-        for cycle in cycles
-        for metrics in _operators(cycle).values()
-        if metrics["cpu"] is not None
+        (metrics.cpu * metrics.parallelism, metrics.parallelism)
+        for report in reports
+        for metrics in report.cycle.observation.operators.values()
+        if metrics.cpu is not None
     ]
-    slots = sum(
-        metrics["parallelism"]
-        for cycle in cycles
-        for metrics in _operators(cycle).values()
-        if metrics["cpu"] is not None
-    )
+    slots = sum(count for _, count in cpu)
     basic = Scores(
-        avg_cpu=min(1.0, sum(cpu) / slots) if slots else None,
-        oscillations=count_oscillations(cycles, loads),
-        stages=tuple(find_stages(cycles, loads)),
+        avg_cpu=min(1.0, sum(used for used, _ in cpu) / slots) if slots else None,
+        oscillations=count_oscillations(reports, loads),
+        stages=tuple(find_stages(reports, loads)),
     )
-    return basic if oracle is None else _against(basic, cycles, oracle)
+    return basic if oracle is None else _against(basic, reports, oracle)
 
 
-def count_oscillations(cycles: Sequence[Entry], loads: Sequence[float]) -> int:
+def count_oscillations(reports: Sequence[CycleReport], loads: Sequence[float]) -> int:
     """Changes of an operator that undo its last one, the load having stayed or gone the other way since."""
     last: dict[str, tuple[int, float]] = {}
     found = 0
-    for cycle, load in zip(cycles, loads, strict=True):
-        for name, (before, after) in _changes(cycle).items():
+    for report, load in zip(reports, loads, strict=True):
+        for name, (before, after) in _changes(report).items():
             direction = 1 if after > before else -1
             if name in last:
                 old_direction, old_load = last[name]
@@ -111,39 +105,40 @@ def count_oscillations(cycles: Sequence[Entry], loads: Sequence[float]) -> int:
     return found
 
 
-def find_stages(cycles: Sequence[Entry], loads: Sequence[float]) -> list[Stage]:
+def find_stages(reports: Sequence[CycleReport], loads: Sequence[float]) -> list[Stage]:
     """Constant, non-zero loads that last long enough to settle on, each with how soon the policy did."""
     stages = []
     first = 0
-    for number in range(1, len(cycles) + 1):
-        if number < len(cycles) and abs(loads[number] - loads[first]) <= STEADY_LOAD * loads[first]:
+    for number in range(1, len(reports) + 1):
+        if number < len(reports) and abs(loads[number] - loads[first]) <= STEADY_LOAD * loads[first]:
             continue
-        start_s = cycles[first]["time_s"] - cycles[first]["observation"]["interval_s"]
-        end_s = cycles[number - 1]["time_s"]
+        start_s = reports[first].cycle.time_s - reports[first].cycle.observation.interval_s
+        end_s = reports[number - 1].cycle.time_s
         if loads[first] > 0 and end_s - start_s >= SHORTEST_STAGE_S:
-            stages.append(_stage(cycles[first:number], start_s, end_s, loads[first]))
+            stages.append(_stage(reports[first:number], start_s, end_s, loads[first]))
         first = number
     return stages
 
 
-def _stage(cycles: Sequence[Entry], start_s: float, end_s: float, rate: float) -> Stage:
-    actions = [cycle["time_s"] for cycle in cycles if _changes(cycle)]
+def _stage(reports: Sequence[CycleReport], start_s: float, end_s: float, rate: float) -> Stage:
+    actions = [report.cycle.time_s for report in reports if _changes(report)]
     settled = not actions or end_s - actions[-1] >= QUIET_S
     took_s = (actions[-1] - start_s if actions else 0.0) if settled else None
     return Stage(start_s=start_s, end_s=end_s, rate=rate, converged_s=took_s, actions=len(actions))
 
 
-def _against(basic: Scores, cycles: Sequence[Entry], oracle: Oracle) -> Scores:
+def _against(basic: Scores, reports: Sequence[CycleReport], oracle: Oracle) -> Scores:
     both = either = over = under = 0.0
     slot_seconds = length_s = 0.0
     needs: dict[float, dict[str, int]] = {}
-    for cycle in cycles:
-        interval_s = cycle["observation"]["interval_s"]
-        middle_s = cycle["time_s"] - interval_s / 2
+    for report in reports:
+        observation = report.cycle.observation
+        interval_s = observation.interval_s
+        middle_s = report.cycle.time_s - interval_s / 2
         load = float(oracle.demand.load(np.array([middle_s]))[0])
         needed = needs.setdefault(load, oracle.demand.needed(load))
-        for name, metrics in _operators(cycle).items():
-            had, need = metrics["parallelism"], needed[name]
+        for name, had in observation.parallelism.items():
+            need = needed[name]
             both += min(had, need) * interval_s
             either += max(had, need) * interval_s
             over += max(0, had - need) * interval_s
@@ -162,15 +157,9 @@ def _against(basic: Scores, cycles: Sequence[Entry], oracle: Oracle) -> Scores:
     )
 
 
-def _operators(cycle: Entry) -> Mapping[str, Mapping[str, float]]:
-    operators: Mapping[str, Mapping[str, float]] = cycle["observation"]["operators"]
-    return operators
+def _load(report: CycleReport) -> float:
+    return sum(metrics.arrival_rate or 0.0 for metrics in report.cycle.observation.operators.values())
 
 
-def _load(cycle: Entry) -> float:
-    return sum(metrics["arrival_rate"] or 0.0 for metrics in _operators(cycle).values())
-
-
-def _changes(cycle: Entry) -> Mapping[str, tuple[int, int]]:
-    applied = cycle["applied"]
-    return applied["changed"] if applied and applied["error"] is None else {}
+def _changes(report: CycleReport) -> Mapping[str, tuple[int, int]]:
+    return report.result.changed if report.result.is_action else {}

@@ -73,14 +73,19 @@ def spark_job(spec: RunSpec) -> SparkJob:
     raise BadInputError(f"this pipeline does not run on Spark; those that do: {', '.join(able)}, or file.py:name")
 
 
+def has_saved_run(root: Path) -> bool:
+    """Whether a run was left in this folder to go on with."""
+    from sluice.spark.pipeline.folders import Folders
+
+    return Folders(root).load() is not None
+
+
 @contextmanager
 def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
     """The folder asked for, or one that is gone afterwards; with `resume` it must hold a run to go on with."""
-    from sluice.spark.pipeline.folders import Folders
-
     if resume and root is None:
         raise BadInputError("--resume needs --root, the folder of the run to go on with")
-    if resume and root is not None and Folders(root).load() is None:
+    if resume and root is not None and not has_saved_run(root):
         raise BadInputError(f"unknown checkpoint: no run was saved in {str(root)!r}; expected a folder with plan.json")
     if root is not None:
         root.mkdir(parents=True, exist_ok=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from sluice.errors import BadInputError
-from sluice.journal.file import Entry
+from sluice.journal.records import End
+from sluice.journal.results import CycleReport
+from sluice.model import Observation
 from sluice.model.base import Count, Frozen, NonNegative, Share
 
 
@@ -30,29 +31,24 @@ class Summary(Frozen):
     duplicated_records: Count | None
 
 
-def summarise(entries: Iterable[Entry], slo_s: float) -> Summary:
+def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, shared: bool = False) -> Summary:
     """`throughput_ratio` is what the sources read over what arrived; `slo_s` is the latency objective."""
     slots: list[int] = []
     lengths_s: list[float] = []
     latencies_s: list[float] = []
     rescales = 0
     arrived = read = 0.0
-    records: dict[str, Any] | None = None
-    for entry in entries:
-        if entry["kind"] == "end":
-            records = entry["records"]
-        if entry["kind"] != "cycle":
-            continue
-        observation = entry["observation"]
-        interval_s = observation["interval_s"]
-        slots.append(sum(metrics["parallelism"] for metrics in observation["operators"].values()))
+    for report in reports:
+        observation = report.cycle.observation
+        interval_s = observation.interval_s
+        slots.append(slots_of(observation, shared=shared))
         lengths_s.append(interval_s)
-        latencies_s.extend(observation["latency_samples_s"])
-        rescales += bool(entry["applied"] and entry["applied"]["error"] is None)
-        for metrics in observation["operators"].values():
-            if metrics["arrival_rate"] is not None:
-                arrived += metrics["arrival_rate"] * interval_s
-                read += (metrics["input_rate"] or 0.0) * interval_s
+        latencies_s.extend(observation.latency_samples_s)
+        rescales += report.result.is_action
+        for metrics in observation.operators.values():
+            if metrics.arrival_rate is not None:
+                arrived += metrics.arrival_rate * interval_s
+                read += (metrics.input_rate or 0.0) * interval_s
     if not slots:
         raise BadInputError("the journal has no cycle to summarise")
     latency_s = np.array(latencies_s or [0.0])
@@ -69,7 +65,13 @@ def summarise(entries: Iterable[Entry], slo_s: float) -> Summary:
         throughput_ratio=read / arrived if arrived else 1.0,
         slo_violation_ratio=float((latency_s > slo_s).mean()),
         slot_seconds=slot_seconds,
-        downtime_s=records["downtime_s"] if records else 0.0,
-        lost_records=records["lost"] if records else 0,
-        duplicated_records=records["duplicated"] if records else 0,
+        downtime_s=end.records.downtime_s if end else 0.0,
+        lost_records=end.records.lost if end else 0,
+        duplicated_records=end.records.duplicated if end else 0,
     )
+
+
+def slots_of(observation: Observation, *, shared: bool) -> int:
+    """Instances there are; operators that share theirs are counted once."""
+    counts = observation.parallelism.values()
+    return max(counts) if shared else sum(counts)

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sluice.errors import BadInputError
-from sluice.lab.bench.grid import Choice, Setting
+from sluice.journal.records import Choice
+from sluice.lab.bench.grid import Setting
 from sluice.lab.bench.statistics import Comparison, Estimate, Row, compare, estimate
 from sluice.model.base import Frozen
 

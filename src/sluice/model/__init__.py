@@ -3,7 +3,8 @@
 from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
 from sluice.model.observation import Observation, OperatorMetrics, observation_schema, unknown_metrics
-from sluice.model.recommendation import InstanceMix, Outcome, Recommendation, Target
+from sluice.model.recommendation import InstanceMix, Recommendation
+from sluice.model.target import OperatorChange, Reconciliation, Target
 from sluice.model.topology import Topology
 
 __all__ = [
@@ -15,10 +16,11 @@ __all__ = [
     "InstanceSize",
     "Observation",
     "Operator",
+    "OperatorChange",
     "OperatorMetrics",
-    "Outcome",
     "Placement",
     "Recommendation",
+    "Reconciliation",
     "Target",
     "Topology",
     "Worker",

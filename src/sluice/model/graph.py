@@ -53,6 +53,7 @@ class Graph(Frozen):
 
     operators: tuple[Operator, ...]
     edges: tuple[Edge, ...] = ()
+    shared: bool = Field(False, description="all operators run on the same instances, so they have one parallelism")
 
     @model_validator(mode="after")
     def _is_a_dag(self) -> Self:

@@ -3,7 +3,8 @@
 import pytest
 
 from sluice.lab.bench.bench import run_bench
-from sluice.lab.bench.grid import Choice, grid
+from sluice.lab.bench.grid import grid
+from sluice.journal.records import Choice
 
 
 @pytest.fixture(scope="session")

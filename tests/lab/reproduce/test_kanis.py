@@ -34,7 +34,7 @@ def test_who_settles_is_told_per_stage():
 
 
 def test_settings_exist():
-    from sluice.lab.bench.grid import Choice
+    from sluice.journal.records import Choice
     from sluice.policy import policies
 
     for table in TABLES.values():

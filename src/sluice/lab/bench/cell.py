@@ -83,13 +83,14 @@ def _result(
 ) -> Result:
     journal = MemoryJournal()
     run(spec, engine, initial, journal)
-    problems = {entry["problem"] for entry in journal.entries if entry.get("problem")}
+    reports = journal.reports()
+    problems = {report.cycle.problem for report in reports if report.cycle.problem}
     return Result(
         cell=cell,
-        summary=summarise(journal.entries, cell.slo_s),
-        scores=score(journal.entries, oracle),
+        summary=summarise(reports, journal.end(), cell.slo_s),
+        scores=score(reports, oracle),
         problems=tuple(sorted(problems)),
-        series=run_series(journal.entries) if with_series else None,
+        series=run_series(reports) if with_series else None,
     )
 
 

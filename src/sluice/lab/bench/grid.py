@@ -10,12 +10,13 @@ import hashlib
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field
 
 from sluice.control.guards import Guards
 from sluice.errors import BadInputError
+from sluice.journal.records import Choice
 from sluice.lab.pipelines import pipelines
 from sluice.lab.run import THESIS_GUARDS, RunSpec
 from sluice.lab.workloads import duration_s, workloads
@@ -27,30 +28,6 @@ CLAIRVOYANT = "clairvoyant"
 """A name a grid takes beside those of the policies: the planner that knows the load, followed step by step."""
 
 Setting = str | int | float | bool | None
-
-
-class Choice(Frozen):
-    """A registered name with settings, written `ds2` or `ds2:over_provisioning=1.4,warm_up=2`."""
-
-    name: str
-    settings: dict[str, Setting] = Field(default_factory=dict)
-
-    @classmethod
-    def parse_text(cls, text: str) -> Self:
-        name, _, rest = text.partition(":")
-        settings: dict[str, Setting] = {}
-        for pair in filter(None, rest.split(",")):
-            key, equals, value = pair.partition("=")
-            if not equals or not key.strip():
-                raise BadInputError(f"expected NAME or NAME:key=value,..., got {text!r}")
-            settings[key.strip()] = value.strip()
-        return cls(name=name.strip(), settings=settings)
-
-    @property
-    def label(self) -> str:
-        if not self.settings:
-            return self.name
-        return self.name + ":" + ",".join(f"{key}={value}" for key, value in self.settings.items())
 
 
 class Cell(Frozen):
@@ -85,7 +62,6 @@ class Cell(Frozen):
     def spec(self) -> RunSpec:
         """The run; raises `BadInputError` for a name or setting nobody knows."""
         foreseen = self.policy.name == CLAIRVOYANT
-        chosen = {"pipeline": self.pipeline, "policy": self.policy, "workload": self.workload}
         driven = workloads.create(self.workload.name, self.workload.settings)
         # on Spark time is dear: the whole pattern goes by within the run
         fitting = duration_s(driven) / self.duration_s if self.engine == "spark" and self.duration_s else 1.0
@@ -93,7 +69,8 @@ class Cell(Frozen):
             pipeline=pipelines.create(self.pipeline.name, self.pipeline.settings),
             policy=policies.create("static" if foreseen else self.policy.name, self.policy.settings),
             workload=driven,
-            names={"engine": self.engine, **{kind: choice.to_data() for kind, choice in chosen.items()}},
+            choices={"pipeline": self.pipeline, "policy": self.policy, "workload": self.workload},
+            engine=self.engine,
             guards=build(Guards, self.guards, "guards"),
             duration_s=self.duration_s,
             interval_s=self.interval_s,

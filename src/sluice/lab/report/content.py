@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import BadInputError
-from sluice.journal.file import read_journal
+from sluice.journal.file import JOURNAL_FILE, read_runs
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.lab.bench.store import BenchStore
 from sluice.lab.environment import environment
 from sluice.lab.scores import score
-from sluice.lab.series import Series, run_series
+from sluice.lab.series import Series, joined_series
 from sluice.lab.summary import summarise
 from sluice.model.base import Frozen
 
 ALL = "all"
+DEFAULT_SLO_S = 30.0
+"""Drawn for a run without an objective of its own."""
 COMPARED = ("avg_slots", "avg_latency_s", "p95_latency_s", "slo_violation_ratio", "cost_ratio")
 
 
@@ -156,41 +158,40 @@ def _lasting(cells: Sequence[Cell]) -> str:
     return f", {' or '.join(f'{s:g}' for s in seconds)} s each" if seconds else ""
 
 
-def _single(folder: Path) -> _Found:
-    path = folder / "journal.jsonl"
-    if not path.exists():
-        raise BadInputError(f"{str(folder)!r} holds neither a run (journal.jsonl) nor a bench (grid.json)")
-    entries = list(read_journal(path))
-    head = entries[0] if entries and entries[0]["kind"] == "run" else {}
-    if not head:
-        raise BadInputError(f"journal {str(path)!r} does not begin with what ran")
-    names = {kind: _label(head.get(kind)) for kind in ("pipeline", "workload", "policy")}
-    slo_s = float(head["slo_s"])
-    engine = str(head.get("engine", "?"))
-    scores = score(entries).to_data()
+def _single(where: Path) -> _Found:
+    """A run's folder or its journal. Figures are those of the last run in it, the picture shows all of them."""
+    if where.is_dir() and not (where / JOURNAL_FILE).exists():
+        raise BadInputError(f"{str(where)!r} holds neither a run ({JOURNAL_FILE}) nor a bench (grid.json)")
+    runs = read_runs(where)
+    last = runs[-1]
+    header = last.header
+    if not last.reports:
+        raise BadInputError(f"the last run in {str(where)!r} has no cycle yet")
+    names = {
+        "pipeline": header.pipeline.label,
+        "workload": header.workload.label if header.workload else "its own load",
+        "policy": header.policy.label,
+    }
+    slo_s = header.slo_s or DEFAULT_SLO_S
+    scores = score(last.reports).to_data()
     del scores["stages"]
     row = {
         **dict.fromkeys(METRICS),
-        "engine": engine,
+        "engine": header.engine,
         **names,
-        "seed": head["seed"],
-        **summarise(entries, slo_s).to_data(),
+        "seed": header.seed,
+        **summarise(last.reports, last.end, slo_s, shared=last.is_shared).to_data(),
         **scores,
     }
-    hours = head["duration_s"] / 3600
+    hours = sum(run.reports[-1].cycle.time_s for run in runs if run.reports) / 3600
+    resumed = f", resumed {len(runs) - 1} times" if len(runs) > 1 else ""
     return _Found(
-        note=f"{names['policy']} on {names['pipeline']} under {names['workload']}, engine {engine}, {hours:.2g} h",
-        environment={**environment(), "sluice": head["version"]},
+        note=f"{names['policy']} on {names['pipeline']} under {names['workload']}, engine {header.engine}, "
+        f"{hours:.2g} h{resumed}",
+        environment={**environment(), "sluice": header.version},
         rows=(row,),
-        runs=(Shown(engine=engine, **names, seed=head["seed"], slo_s=slo_s, series=run_series(entries)),),
+        runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=slo_s, series=joined_series(runs)),),
     )
-
-
-def _label(choice: Any) -> str:
-    if not choice:
-        return "?"
-    settings = ",".join(f"{key}={value}" for key, value in choice["settings"].items())
-    return f"{choice['name']}:{settings}" if settings else str(choice["name"])
 
 
 def _labels(folders: Sequence[Path]) -> list[str]:

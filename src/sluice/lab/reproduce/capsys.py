@@ -257,7 +257,7 @@ class Capsys:
             if self.pictures:
                 from sluice.lab.reproduce.capsys_pictures import draw_timeline
 
-                draw_timeline(found[0].entries, rates, Path(self.pictures) / f"figure9-{strategy}.html")
+                draw_timeline(found[0].reports, rates, Path(self.pictures) / f"figure9-{strategy}.html")
         fewest = decisions["caps"] <= min(decisions.values())
         extra = max(decisions.values()) - decisions["caps"]
         rows.append(_claim("caps decides least often", "up to 8 fewer", f"{extra:.1f} fewer", fewest))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sluice.journal.file import Entry
+from sluice.journal.results import CycleReport
 from sluice.lab.reproduce.capsys_runs import Measured
+from sluice.lab.reproduce.simulated import reconfigured
 
 COLOURS = {"caps": "#228833", "default": "#ee6677", "evenly": "#4477aa"}
 PANELS: tuple[tuple[str, Callable[[Measured], float]], ...] = (
@@ -37,26 +38,26 @@ def draw_boxes(boxes: Mapping[str, Mapping[str, list[Measured]]], path: Path) ->
     _write(figure, path)
 
 
-def draw_timeline(entries: Sequence[Entry], rates: Sequence[float], path: Path) -> None:
+def draw_timeline(reports: Sequence[CycleReport], rates: Sequence[float], path: Path) -> None:
     """Throughput against the target, slots below it, a line at every decision."""
     from plotly.graph_objects import Scatter
     from plotly.subplots import make_subplots
 
-    minutes = [entry["time_s"] / 60 for entry in entries]
+    minutes = [report.cycle.time_s / 60 for report in reports]
     sources = [
-        [metrics for metrics in entry["observation"]["operators"].values() if metrics["arrival_rate"] is not None]
-        for entry in entries
+        [metrics for metrics in report.cycle.observation.operators.values() if metrics.arrival_rate is not None]
+        for report in reports
     ]
     figure: Any = make_subplots(rows=2, cols=1, shared_xaxes=True, subplot_titles=["records/s", "slots"])
-    read = [sum(metrics["input_rate"] for metrics in found) for found in sources]
-    came = [sum(metrics["arrival_rate"] for metrics in found) for found in sources]
-    slots = [sum(entry["plan"]["parallelism"].values()) for entry in entries]
+    read = [sum(metrics.input_rate or 0.0 for metrics in found) for found in sources]
+    came = [sum(metrics.arrival_rate or 0.0 for metrics in found) for found in sources]
+    slots = [report.cycle.target.slots for report in reports]
     figure.add_trace(Scatter(x=minutes, y=read, name="throughput", line_color="#4477aa"), row=1, col=1)
     figure.add_trace(Scatter(x=minutes, y=came, name="target", line_color="#228833"), row=1, col=1)
     figure.add_trace(Scatter(x=minutes, y=slots, name="slots", line_color="#aa3377", line_shape="hv"), row=2, col=1)
-    for entry in entries:
-        if entry["applied"] and entry["applied"]["changed"]:
-            figure.add_vline(x=entry["time_s"] / 60, line_dash="dot", line_color="grey")
+    for report in reports:
+        if reconfigured(report):
+            figure.add_vline(x=report.cycle.time_s / 60, line_dash="dot", line_color="grey")
     figure.update_layout(template="plotly_white", height=600)
     figure.update_yaxes(range=[0, 1.4 * max(rates)], row=1, col=1)
     _write(figure, path)

@@ -9,11 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.control.decider import Decider
-from sluice.control.guards import Guards
+from sluice.control.guards import Guards, Situation
 from sluice.control.loop import Loop
-from sluice.journal.file import Entry, MemoryJournal
+from sluice.journal.file import MemoryJournal
+from sluice.journal.results import CycleReport
 from sluice.lab.reproduce.capsys_jobs import HEADROOM, Query
 from sluice.lab.reproduce.capsys_runs import MET, must_place, outcome, request, settings
+from sluice.lab.reproduce.simulated import reconfigured
 from sluice.lab.simulator import RateCurve, SimulatedEngine
 from sluice.model import Cluster, Observation, Target
 from sluice.placement import placers
@@ -70,10 +72,11 @@ def accuracy(query: Query, cluster: Cluster, rates: Sequence[float], strategy: s
     for rate in rates[1:]:
         engine.clock.sleep_s(ACTIVATION_S)
         seen = engine.observe()
-        decision, _ = policy.decide(seen, EMPTY_MEMORY)
-        wish = guards.apply(decision, seen.parallelism, engine.graph, seen.time_s, None).parallelism
-        placement, _ = place(engine.graph, wish, seen, placement)
-        engine.apply(Target(parallelism=wish, placement=placement))
+        recommendation, _ = policy.decide(seen, EMPTY_MEMORY)
+        situation = Situation(target=Target(parallelism=seen.parallelism), graph=engine.graph, observation=seen)
+        counts = guards.apply(recommendation, situation).target.parallelism
+        placement, _ = place(engine.graph, counts, seen, placement)
+        engine.reconcile(Target(parallelism=counts, placement=placement))
         engine.clock.sleep_s(STEP_S - ACTIVATION_S - LAST_S)
         engine.observe()
         engine.clock.sleep_s(LAST_S)
@@ -96,7 +99,7 @@ class Timeline:
 
     decisions: int
     phases: list[Step]
-    entries: list[Entry]
+    reports: tuple[CycleReport, ...]
 
 
 def convergence(query: Query, cluster: Cluster, rates: Sequence[float], strategy: str, seed: int) -> Timeline:
@@ -116,21 +119,20 @@ def convergence(query: Query, cluster: Cluster, rates: Sequence[float], strategy
         duration_s=PHASE_S * len(rates),
         interval_s=INTERVAL_S,
     )
-    cycles = [entry for entry in journal.entries if entry["kind"] == "cycle"]
-    decisions = [entry for entry in cycles if entry["applied"] and entry["applied"]["changed"]]
+    reports = journal.reports()
     return Timeline(
-        decisions=len(decisions),
-        phases=[_phase(query, cycles, number, rate) for number, rate in enumerate(rates)],
-        entries=cycles,
+        decisions=sum(reconfigured(report) for report in reports),
+        phases=[_phase(query, reports, number, rate) for number, rate in enumerate(rates)],
+        reports=reports,
     )
 
 
-def _phase(query: Query, cycles: Sequence[Entry], number: int, rate: float) -> Step:
+def _phase(query: Query, reports: Sequence[CycleReport], number: int, rate: float) -> Step:
     end_s = (number + 1) * PHASE_S
-    last = [entry for entry in cycles if end_s - LAST_S < entry["time_s"] <= end_s]
-    read = [sum(entry["observation"]["operators"][source]["input_rate"] for source in query.shares) for entry in last]
+    last = [report.cycle for report in reports if end_s - LAST_S < report.cycle.time_s <= end_s]
+    read = [sum(cycle.observation.operators[source].input_rate or 0.0 for source in query.shares) for cycle in last]
     return Step(
         throughput_share=min(float(np.mean(read)) / rate, 1.0),
-        slots=sum(last[-1]["plan"]["parallelism"].values()),
+        slots=last[-1].target.slots,
         slots_needed=sum(query.parallelism(rate).values()),
     )

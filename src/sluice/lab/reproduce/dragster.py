@@ -16,7 +16,7 @@ import numpy as np
 
 from sluice.control.guards import Guards
 from sluice.errors import unknown_name
-from sluice.journal.file import Entry
+from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import PipelineDefinition, pipelines
 from sluice.lab.reproduce.base import Report, Row, Table, Verdict, figure, order, reproduction, shown
 from sluice.lab.reproduce.simulated import play, reconfigured
@@ -91,7 +91,7 @@ class DragsterTables:
         name = "saddle" if method == "saddle point" else "gradient"
         return policies.create("dragster", {"method": name, "max_parallelism": MOST_TASKS, "budget": budget})
 
-    def cycles(self, pipeline: PipelineDefinition, workload: Workload, policy: Policy) -> list[Entry]:
+    def cycles(self, pipeline: PipelineDefinition, workload: Workload, policy: Policy) -> tuple[CycleReport, ...]:
         curves = {
             source: rate_curve(workload, peak_rate=pipeline.peak_rate * share, seed=self.seed)
             for source, share in pipeline.source_shares().items()
@@ -167,7 +167,7 @@ class DragsterTables:
             report(method)
             cycles = self.cycles(pipelines.create("wordcount"), workload, self.policy(method, BUDGET))
             rates[method] = processed_share(cycles[-5:])
-            most = max(most, *(sum(cycle["plan"]["parallelism"].values()) for cycle in cycles))
+            most = max(most, *(found.cycle.target.slots for found in cycles))
         best = best_share(pipelines.create("wordcount"), BUDGET)
         rows = [shown(f"{method}, share of the load carried", None, round(rates[method], 3)) for method in METHODS]
         rows += [
@@ -193,14 +193,14 @@ class DragsterTables:
             report(method)
             cycles = self.cycles(pipelines.create("wordcount"), workload, self.policy(method))
             for name in ("regret_records", "shortfall_records"):
-                summed = np.array([cycle["decision"]["measures"].get(name, 0.0) for cycle in cycles])
+                summed = np.array([found.cycle.recommendation.measures.get(name, 0.0) for found in cycles])
                 exponent = growth_exponent(summed)
                 what = "regret" if name == "regret_records" else "fit (shortages only)"
                 verdict = Verdict.WITHIN if exponent < 0.9 else Verdict.DIFFERS
                 rows.append(
                     Row(what=f"{method}, exponent of {what}", paper="< 1", ours=round(exponent, 3), verdict=verdict)
                 )
-            fit = cycles[-1]["decision"]["measures"].get("fit_records", 0.0)
+            fit = cycles[-1].cycle.recommendation.measures.get("fit_records", 0.0)
             rows.append(shown(f"{method}, fit as in eq. 12 at the end", "sub-linear", f"{fit:,.0f} records"))
         title = f"growth over {len(cycles)} slots, load changed every 200"
         return Table(name="regret", title=title, rows=tuple(rows))
@@ -212,18 +212,18 @@ def paper_job(pipeline: PipelineDefinition) -> SimulatedJob:
     return replace(job, settings=settings, initial_parallelism={})
 
 
-def processed_share(cycles: Sequence[Entry]) -> float:
+def processed_share(cycles: Sequence[CycleReport]) -> float:
     """Records read by the sources, of those that arrived in the same slots."""
     arrived = read = 0.0
-    for cycle in cycles:
-        for metrics in cycle["observation"]["operators"].values():
-            if metrics["arrival_rate"] is not None:
-                arrived += metrics["arrival_rate"]
-                read += metrics["input_rate"]
+    for report in cycles:
+        for metrics in report.cycle.observation.operators.values():
+            if metrics.arrival_rate is not None:
+                arrived += metrics.arrival_rate
+                read += metrics.input_rate or 0.0
     return read / arrived
 
 
-def convergence_min(cycles: Sequence[Entry]) -> float | None:
+def convergence_min(cycles: Sequence[CycleReport]) -> float | None:
     """Minutes from the start of the phase to its last reconfiguration; null if that does not carry the load."""
     last = max((i + 1 for i, cycle in enumerate(cycles) if reconfigured(cycle)), default=0)
     settled = cycles[last:]

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sluice.journal.records import Choice
 from sluice.lab.bench.cell import Result, run_cell
-from sluice.lab.bench.grid import Cell, Choice
+from sluice.lab.bench.grid import Cell
 from sluice.lab.pipelines import pipelines
 from sluice.lab.reproduce.base import Report, Row, Table, Verdict, figure, order, reproduction, shown, swapped
 from sluice.lab.reproduce.kanis_figures import COLUMNS, PEAK_RATES, QUERIES, SETTLED, TABLES, Figures

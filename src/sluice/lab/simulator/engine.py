@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sluice.control.engine import RecordCount
+from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, unknown_name
 from sluice.lab.simulator.job import RateCurve, SimulatedJob
 from sluice.lab.simulator.kernel import advance
 from sluice.lab.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.lab.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
-from sluice.model import Graph, InstanceSize, Observation, Outcome, Placement, Target
+from sluice.model import Graph, InstanceSize, Observation, OperatorChange, Placement, Reconciliation, Target
 from sluice.placement.traffic import remote_shares
 
 ARRIVAL_CHUNK_TICKS = 4096
@@ -56,7 +56,7 @@ class SimulatedEngine:
         self._latencies: list[Floats] = []
         self._observed_tick = 0
         self._observed_lag = [0] * len(self._names)
-        self._plan: Target | None = None
+        self._requested: Target | None = None
         self._downtime_s = 0.0
         self.clock = SimulatedClock(self)
         self._index = {name: number for number, name in enumerate(self._names)}
@@ -67,12 +67,22 @@ class SimulatedEngine:
     def graph(self) -> Graph:
         return self._graph
 
-    def start(self, plan: Target) -> None:
-        self._plan = plan
+    @property
+    def tick_s(self) -> None:
+        """Nothing changes by itself here, so the loop need not look between cycles."""
+        return None
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset({"sizes", "placement"})
+
+    def start(self, target: Target) -> Target:
+        self._requested = target
         for name in self._names:
-            self._resize(name, plan, delay_s=0.0)
-        self._place(plan.placement)
+            self._resize(name, target, delay_s=0.0)
+        self._place(target.placement)
         self.state.capacity[:] = self.state.next_capacity
+        return target
 
     def run_ticks(self, ticks: int) -> None:
         settings = self.job.settings
@@ -86,7 +96,7 @@ class SimulatedEngine:
         self.tick += ticks
 
     def observe(self) -> Observation:
-        if self._plan is None:
+        if self._requested is None:
             raise RuntimeError("observe before start")
         if self.tick == self._observed_tick:
             raise RuntimeError("no time has passed since the last observation")
@@ -96,7 +106,7 @@ class SimulatedEngine:
             self.job,
             self._wiring,
             self._shape.unit_costs,
-            self._plan,
+            self._requested,
             Ticks(self._observed_tick, self.tick, self.job.settings.tick_s),
             self.state,
             self._window,
@@ -112,29 +122,43 @@ class SimulatedEngine:
         self._observed_lag = lag
         return observation
 
-    def apply(self, plan: Target) -> Outcome:
-        old = self._plan
+    def maintain(self) -> tuple[str, ...]:
+        return ()
+
+    def reconcile(self, target: Target) -> Reconciliation:
+        old = self._requested
         if old is None:
-            raise RuntimeError("apply before start")
+            raise RuntimeError("reconcile before start")
         changed = {
-            name: (old.parallelism[name], plan.parallelism[name])
+            name: (old.parallelism[name], target.parallelism[name])
             for name in self._names
-            if old.parallelism[name] != plan.parallelism[name] or old.sizes.get(name) != plan.sizes.get(name)
+            if old.parallelism[name] != target.parallelism[name] or old.sizes.get(name) != target.sizes.get(name)
         }
+        downtime_s = self._restart(old, target, changed) if changed else 0.0
+        if target.placement != old.placement or changed:
+            self._place(target.placement)
+        self._requested = target
+        return Reconciliation(
+            requested=target.parallelism,
+            observed=target.parallelism,
+            changes={name: OperatorChange(before=before, requested=after) for name, (before, after) in changed.items()},
+            downtime_s=downtime_s,
+        )
+
+    def _restart(self, old: Target, new: Target, changed: Mapping[str, tuple[int, int]]) -> float:
+        """Stop what has to stop for the change; how long it stands still."""
         settings = self.job.settings
-        stopped = set(self._names) if settings.rescale == "job" and changed else set(changed)
+        stopped = self._names if settings.rescale == "job" else tuple(changed)
         moved_bytes = sum(float(self.state.state_bytes[self._index[name]]) for name in stopped)
-        downtime_s = settings.downtime_s + moved_bytes / settings.state_bandwidth_bytes_per_s if changed else 0.0
+        downtime_s = settings.downtime_s + moved_bytes / settings.state_bandwidth_bytes_per_s
         up_tick = self.tick + math.ceil(downtime_s / settings.tick_s)
         for name in stopped:
             self.state.down_until_tick[self._index[name]] = up_tick
         for name, (before, after) in changed.items():
-            starts = after > before or _grows(old.sizes.get(name, {}), plan.sizes.get(name, {}))
-            self._resize(name, plan, delay_s=downtime_s + (settings.instance_start_s if starts else 0.0))
-        self._place(plan.placement)
-        self._plan = plan
+            starts = after > before or _grows(old.sizes.get(name, {}), new.sizes.get(name, {}))
+            self._resize(name, new, delay_s=downtime_s + (settings.instance_start_s if starts else 0.0))
         self._downtime_s += downtime_s
-        return Outcome(changed=changed, downtime_s=downtime_s)
+        return downtime_s
 
     def stop(self) -> RecordCount:
         arrived = int(self._arrived[:, self.tick].sum())
@@ -164,18 +188,18 @@ class SimulatedEngine:
         """Per operator: what waits in its topic (sources) or at its inputs."""
         return lag_records(self._wiring, self.state, self._arrived[:, self.tick])
 
-    def _resize(self, name: str, plan: Target, delay_s: float) -> None:
+    def _resize(self, name: str, target: Target, delay_s: float) -> None:
         i = self._index[name]
-        instances = plan.parallelism[name]
-        self.state.next_capacity[i] = self._operators[name].capacity(instances) * self._speed(name, plan)
+        instances = target.parallelism[name]
+        self.state.next_capacity[i] = self._operators[name].capacity(instances) * self._speed(name, target)
         self.state.switch_tick[i] = self.tick + math.ceil(delay_s / self.job.settings.tick_s)
         buffer_records = self.job.settings.buffer_records
         for edge in self._wiring.in_edges[i]:
             self.state.bound[edge] = UNBOUNDED if buffer_records is None else buffer_records * instances
 
-    def _speed(self, name: str, plan: Target) -> float:
+    def _speed(self, name: str, target: Target) -> float:
         """Mean speed of an operator's instances, relative to an instance of one core."""
-        mix = plan.sizes.get(name)
+        mix = target.sizes.get(name)
         if not mix:
             return 1.0
         speedup = self._operators[name].speedup or _cores

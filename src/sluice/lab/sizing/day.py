@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from sluice.control.decider import Decider
 from sluice.control.loop import Loop
-from sluice.journal.file import Entry, MemoryJournal
+from sluice.journal.file import MemoryJournal
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
 from sluice.lab.sizing.operators import SizedOperator, sampled_sizes
 from sluice.lab.sizing.samplers import SAMPLERS
@@ -137,7 +137,7 @@ def run_day(
         per_day = int(DAY_S / LOAD_STEP_S)
         known = {"epochs": {operator.name: _week(policy, values[:-per_day]).to_data()}}
         entries = _simulate(operator, settings, sizes, profile, Remembering(policy, known), values[-per_day:])
-    return _told(planner, operator, settings, entries)
+    return _summed_up(planner, operator, settings, entries)
 
 
 def compare_planners(
@@ -192,7 +192,7 @@ def _simulate(
     profile: SizeProfile,
     policy: Policy,
     values: Floats,
-) -> list[Entry]:
+) -> MemoryJournal:
     job = SimulatedJob(
         operators=(operator.simulated(),),
         edges=(),
@@ -212,17 +212,17 @@ def _simulate(
         duration_s=DAY_S,
         interval_s=settings.interval_s,
     )
-    return journal.entries
+    return journal
 
 
-def _told(planner: str, operator: SizedOperator, settings: DaySettings, entries: list[Entry]) -> DayRun:
-    cycles = [entry for entry in entries if entry["kind"] == "cycle"]
-    metrics = [entry["observation"]["operators"][operator.name] for entry in cycles]
+def _summed_up(planner: str, operator: SizedOperator, settings: DaySettings, journal: MemoryJournal) -> DayRun:
+    reports = journal.reports()
+    metrics = [report.cycle.observation.operators[operator.name] for report in reports]
     sizes = {size.name: size for size in EXAMPLE}
     costs, spent, total, scalings = settings.costs(), [], 0.0, 0
     before: dict[str, int] | None = None
     for found in metrics:
-        mix = found["sizes"]
+        mix = found.sizes or {}
         hourly = sum(sizes[name].price_per_hour * count for name, count in mix.items())
         total += hourly * settings.interval_s / 3600 + (0.0 if before is None else costs.of_change(before, mix))
         scalings += before is not None and mix != before
@@ -230,14 +230,14 @@ def _told(planner: str, operator: SizedOperator, settings: DaySettings, entries:
         before = mix
     return DayRun(
         planner=planner,
-        summary=summarise(entries, slo_s=SLO_S),
-        time_s=[entry["time_s"] for entry in cycles],
-        load=[found["arrival_rate"] for found in metrics],
+        summary=summarise(reports, journal.end(), slo_s=SLO_S),
+        time_s=[report.cycle.time_s for report in reports],
+        load=[found.arrival_rate or 0.0 for found in metrics],
         capacity=[
-            sum(count * operator.curve(sizes[name]) for name, count in found["sizes"].items()) for found in metrics
+            sum(count * operator.curve(sizes[name]) for name, count in (found.sizes or {}).items()) for found in metrics
         ],
-        latency_s=[found["latency_s"] for found in metrics],
+        latency_s=[found.latency_s or 0.0 for found in metrics],
         cost=spent,
-        forecast_error=cycles[-1]["decision"]["measures"]["forecast_error"],
+        forecast_error=reports[-1].cycle.recommendation.measures["forecast_error"],
         scalings=scalings,
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -17,20 +18,22 @@ from typing import TYPE_CHECKING, Any, Self
 from sluice import __version__
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
-from sluice.control.loop import Loop
+from sluice.control.loop import Loop, Watcher
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
-from sluice.journal.file import Entry, FileJournal, Journal, MemoryJournal
+from sluice.journal.file import FileJournal, Journal, MemoryJournal
+from sluice.journal.records import Choice, RunHeader
+from sluice.journal.results import CycleReport
 from sluice.model import Target
-from sluice.policy import Policy, policies
+from sluice.policy import Policy, policies, recommends_sizes
 from sluice.spark.attach.application import NO_QUERY
 from sluice.spark.attach.conditions import check_session
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
+from sluice.spark.attach.log import line, log_report
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.prometheus import MetricsServer
-from sluice.spark.attach.told import line, log_cycle
-from sluice.spark.attach.wishes import WhileIdle, WithObjective
+from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +41,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("sluice")
 POLICY_TIMEOUT_S = 10.0
 FOREVER_S = float("inf")
+CYCLES_IN_MEMORY = 2000
+"""Kept of an attachment without a journal: some five hours of the default interval."""
 _attached: dict[str, Attachment] = {}
 """Application id -> who scales it: there can be one."""
 
@@ -52,6 +57,7 @@ class AttachSettings:
     interval_s: float = 10.0
     cooldown_s: float = 30.0
     idle_s: float = 60.0
+    fulfil_within_s: float = 120.0
 
     def __post_init__(self) -> None:
         if self.min_executors < 1:
@@ -69,7 +75,7 @@ class AttachSettings:
                 f"initial_executors must be from min_executors ({self.min_executors}) to max_executors "
                 f"({self.max_executors}), got {first}"
             )
-        for name in ("interval_s", "idle_s"):
+        for name in ("interval_s", "idle_s", "fulfil_within_s"):
             if not getattr(self, name) > 0:
                 raise BadInputError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.cooldown_s < 0:
@@ -97,7 +103,7 @@ class Attachment:
         self._settings = settings
         self._executors = executors
         self._ended = ended
-        self._watchers: list[Callable[[Entry], None]] = [log_cycle]
+        self._watchers: list[Watcher] = [log_report]
         self._metrics = metrics
         if metrics is not None:
             self._watchers.append(metrics)
@@ -112,8 +118,8 @@ class Attachment:
     def is_watching(self) -> bool:
         return self._thread.is_alive()
 
-    def on_cycle(self, watcher: Callable[[Entry], None]) -> None:
-        """Call this with every cycle's journal entry, in the attachment's thread."""
+    def on_report(self, watcher: Watcher) -> None:
+        """Call this after every cycle, and again when more is known of its outcome, in the attachment's thread."""
         self._watchers.append(watcher)
 
     def detach(self) -> None:
@@ -139,7 +145,7 @@ class Attachment:
                 Target(parallelism={NO_QUERY: max(1, self._executors)}),
                 duration_s=FOREVER_S,
                 interval_s=self._settings.interval_s,
-                on_cycle=self._tell,
+                on_report=self._report,
                 should_stop=self._ended.is_set,
             )
         except BaseException as failure:  # the user's job must not notice
@@ -159,14 +165,14 @@ class Attachment:
             if self._metrics is not None:
                 self._metrics.close()
 
-    def _tell(self, entry: Entry) -> None:
+    def _report(self, report: CycleReport) -> None:
         for watcher in list(self._watchers):
             try:
-                watcher(entry)
+                watcher(report)
             except Exception as error:
                 self._watchers.remove(watcher)
-                told = f"{type(error).__name__}: {error}"
-                log.warning("%s", line({"event": "watcher_failed", "error": told, "detail": "not called again"}))
+                why = f"{type(error).__name__}: {error}"
+                log.warning("%s", line({"event": "watcher_failed", "error": why, "detail": "not called again"}))
 
 
 def attach(
@@ -181,6 +187,7 @@ def attach(
     idle: float = 60.0,
     dry_run: bool = False,
     objective: str | None = None,
+    fulfil_within: float = 120.0,
     policy_settings: Mapping[str, Any] | None = None,
     journal: str | Path | None = None,
     memory: str | Path | None = None,
@@ -189,8 +196,10 @@ def attach(
     """Scale the executors of this session's application, from now until `detach()` or the end of the program.
 
     Times are in seconds. Without `initial_executors` a running job begins with those it has, one without a query with
-    `min_executors`. `dry_run` decides and records without asking for or releasing anything. `objective` raises the
-    policy's wish while records are late. `metrics_port` serves Prometheus metrics.
+    `min_executors`. `dry_run` decides and records without requesting or releasing anything. `objective` raises the
+    policy's recommendation while records are late. Executors that do not come within `fulfil_within` are reported and
+    requested again later. Without `journal` the last cycles are kept in memory. `metrics_port` serves Prometheus
+    metrics.
     """
     settings = AttachSettings(
         min_executors=min_executors,
@@ -199,11 +208,14 @@ def attach(
         interval_s=interval,
         cooldown_s=cooldown,
         idle_s=idle,
+        fulfil_within_s=fulfil_within,
     )
     chosen: Policy = policies.create(policy, policy_settings) if isinstance(policy, str) else policy
-    name = policy if isinstance(policy, str) else type(policy).__name__
+    if recommends_sizes(chosen):
+        raise BadInputError("attach cannot apply instance sizes: executors of an application are all of one size")
+    name = policy if isinstance(policy, str) else policies.name_of(chosen)
     if objective is not None:
-        chosen = WithObjective(inner=chosen, latency_s=Objective.parse(objective).latency_s)
+        chosen = LatencyObjective(inner=chosen, latency_s=Objective.parse(objective).latency_s)
     for advice in check_session(spark, max_executors):
         log.warning("%s", line({"event": "advice", "detail": advice}))
     application = str(spark.sparkContext.applicationId)
@@ -213,37 +225,44 @@ def attach(
     present = len(executors.present())
     begin = settings.first_executors(present, working=bool(spark.streams.active))
     ended = threading.Event()
-    records: Journal = FileJournal(Path(journal)) if journal else MemoryJournal()
-    loop = Loop(
-        engine=AttachedEngine(spark, executors, min_executors, ended),
-        decider=Decider(WhileIdle(inner=chosen, idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S),
-        journal=records,
-        guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),
-        store=MemoryStore(Path(memory), name) if memory else None,
-        dry_run=dry_run,
-    )
-    metrics = MetricsServer(metrics_port) if metrics_port is not None else None
-    attachment = Attachment(loop, settings, begin, ended, metrics)
-    records.append(
-        {
-            "kind": "run",
-            "version": __version__,
-            "engine": "attach",
-            "pipeline": spark.sparkContext.appName,
-            "application_id": application,
-            "policy": {"name": name, "set": dict(policy_settings or {})},
-            "objective": objective,
-            "dry_run": dry_run,
-            **asdict(settings),
-        }
-    )
-    facts = {"event": "attached", "application": application, "policy": name, "executors": present}
-    bounds = {"begin_with": begin, "min": min_executors, "max": max_executors, "dry_run": dry_run}
-    log.info("%s", line({**facts, **bounds}))
-    if not dry_run:
-        executors.scale_to(begin)
-    _attached[application] = attachment
-    attachment._start()
+    with ExitStack() as opened:
+        records: Journal = FileJournal(Path(journal)) if journal else MemoryJournal(CYCLES_IN_MEMORY)
+        opened.callback(records.close)
+        metrics = MetricsServer(metrics_port) if metrics_port is not None else None
+        if metrics is not None:
+            opened.callback(metrics.close)
+        store = MemoryStore(Path(memory), name) if memory else None
+        if store is not None:
+            store.load()
+        loop = Loop(
+            engine=AttachedEngine(spark, executors, min_executors, ended),
+            decider=Decider(IdleRelease(inner=chosen, idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S),
+            journal=records,
+            guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),
+            store=store,
+            dry_run=dry_run,
+            fulfil_within_s=fulfil_within,
+        )
+        records.append(
+            RunHeader(
+                version=__version__,
+                engine="attach",
+                pipeline=Choice(name=spark.sparkContext.appName),
+                policy=Choice(name=name, settings=dict(policy_settings or {})),
+                guards=dict(vars(loop.guards)),
+                interval_s=interval,
+                slo_s=Objective.parse(objective).latency_s if objective else None,
+                dry_run=dry_run,
+                settings={"application_id": application, "objective": objective, **asdict(settings)},
+            )
+        )
+        attachment = Attachment(loop, settings, begin, ended, metrics)
+        facts = {"event": "attached", "application": application, "policy": name, "executors": present}
+        bounds = {"begin_with": begin, "min": min_executors, "max": max_executors, "dry_run": dry_run}
+        log.info("%s", line({**facts, **bounds}))
+        _attached[application] = attachment
+        attachment._start()
+        opened.pop_all()
     return attachment
 
 

@@ -1,13 +1,11 @@
 """A Spark application as policies see it: one operator per query, executors as instances. Pure.
 
 All queries of an application share its executors, so every operator shows the same parallelism, and its busy share is
-the part of all task slots that its tasks used. What the queries wish is turned into one number of executors: each wish
-is a factor on the present number, and the factors are weighed by how much of the work is whose.
+the part of all task slots that its tasks used.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,17 +78,6 @@ class QueryWindow:
     def waits_for_trigger(self) -> bool:
         """No batch was due yet: that none came says nothing about the load."""
         return self.trigger_s is not None and self.now_s - self.began_s < 1.5 * self.trigger_s
-
-
-def executors_needed(wishes: Mapping[str, int], work: Mapping[str, float]) -> int:
-    """One number for all queries: the mean of their wishes, weighed by their shares of the work, rounded up.
-
-    With one query this is its wish. With several, `p * sum(weight * wish / p)`: each wish is a factor on the executors
-    all of them share, and one that holds has the factor 1.
-    """
-    total = sum(work.values())
-    weights = {name: work[name] / total if total > 0 else 1 / len(wishes) for name in wishes}
-    return max(1, math.ceil(sum(weights[name] * wish for name, wish in wishes.items()) - 1e-9))
 
 
 def read_batch(progress: Mapping[str, Any]) -> QueryBatch:
@@ -251,7 +238,8 @@ def application_graph(names: Sequence[str], min_executors: int, useful_executors
                 max_parallelism=max(min_executors, useful_executors[name]) if name in useful_executors else None,
             )
             for name in names or (NO_QUERY,)
-        )
+        ),
+        shared=True,
     )
 
 

@@ -12,19 +12,19 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sluice.control.engine import RecordCount
-from sluice.model import Graph, Observation, OperatorMetrics, Outcome, Target
+from sluice.control.engine import Ability, RecordCount
+from sluice.model import Graph, Observation, OperatorChange, OperatorMetrics, Reconciliation, Target
 from sluice.spark.attach.application import (
+    ExecutorInfo,
     QueryBatch,
     QueryWindow,
     application_graph,
-    executors_needed,
     observe_application,
     read_batch,
     useful_executors,
 )
 from sluice.spark.attach.executors import Executors, one_line, total_cores
-from sluice.spark.attach.told import line
+from sluice.spark.attach.log import line
 from sluice.spark.clock import WallClock
 from sluice.spark.metrics import Stage, instance_seconds, read_stages
 from sluice.spark.probe import ProgressListener, StageProbe
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice")
 SAMPLES_KEPT = 3600
+TICK_S = 1.0
 FORGET_S = 3600.0
 """Batches nobody asked for in this time are those of a query that has ended."""
 
@@ -92,7 +93,7 @@ class WatchedQuery:
 
 
 class AttachedEngine:
-    """Every running query of a session; the plan's parallelism means executors of the whole application."""
+    """Every running query of a session; a target's parallelism means executors of the whole application."""
 
     def __init__(self, spark: SparkSession, executors: Executors, min_executors: int, ended: threading.Event) -> None:
         self._spark = spark
@@ -102,7 +103,6 @@ class AttachedEngine:
         self._batches: dict[str, list[QueryBatch]] = defaultdict(list)
         self._watched: dict[str, WatchedQuery] = {}
         self._useful: dict[str, int] = {}
-        self._work_s: dict[str, float] = {}
         self._cores: list[tuple[float, int]] = []
         self._processed = 0
         self._waiting = 0
@@ -110,7 +110,9 @@ class AttachedEngine:
         self._seen_executors = 1
         self._ended = ended
         self._graph = application_graph((), min_executors, {})
-        self.clock = WallClock(self._look, ended)
+        self.clock = WallClock(ended)
+        self._present: list[ExecutorInfo] = []
+        self._requested: int | None = None
         self._listener: ProgressListener | None = None
         self._probe = StageProbe(spark)
 
@@ -118,9 +120,18 @@ class AttachedEngine:
     def graph(self) -> Graph:
         return self._graph
 
-    def start(self, plan: Target) -> None:
+    @property
+    def tick_s(self) -> float:
+        return TICK_S
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset()
+
+    def start(self, target: Target) -> Target:
         self._listener = ProgressListener(self._spark, self._on_progress)
-        self._look()
+        self.maintain()
+        return target
 
     def observe(self) -> Observation:
         """What cannot be seen now is unknown, and nobody scales on it."""
@@ -133,7 +144,7 @@ class AttachedEngine:
             return Observation(time_s=now_s, interval_s=max(1e-3, now_s - self._observed_s), operators=unseen)
 
     def _observe(self) -> Observation:
-        present = self._executors.present()
+        present = self._present
         windows = {_name(query): self._window(query) for query in self._spark.streams.active}
         cores_each = total_cores(present) // len(present) if present else 1
         for name, window in windows.items():
@@ -142,7 +153,6 @@ class AttachedEngine:
                 self._useful[name] = useful
         self._watched = {name: watched for name, watched in self._watched.items() if name in windows}
         self._waiting = sum(window.last.lag_records or 0 for window in windows.values() if window.last)
-        self._work_s = {name: sum(stage.run_s for stage in window.stages) for name, window in windows.items()}
         now_s = self.clock.now_s()
         seen = observe_application(windows, present, time_s=now_s, interval_s=max(1e-3, now_s - self._observed_s))
         self._observed_s = now_s
@@ -150,12 +160,33 @@ class AttachedEngine:
         self._graph = application_graph(tuple(windows), self._min_executors, self._useful)
         return seen
 
-    def apply(self, plan: Target) -> Outcome:
-        count = executors_needed(plan.parallelism, {**dict.fromkeys(plan.parallelism, 0.0), **self._work_s})
-        before = len(self._executors.present())
-        detail = self._executors.scale_to(count)
-        changed = dict.fromkeys(plan.parallelism, (before, count)) if count != before else {}
-        return Outcome(changed=changed, detail=detail)
+    def maintain(self) -> tuple[str, ...]:
+        """See which executors are there: how many cores a window had is summed up from these samples."""
+        try:
+            self._present = self._executors.present()
+        except Exception as error:  # the next look may see again
+            self._note(error)
+        else:
+            self._cores = [*self._cores[-SAMPLES_KEPT:], (time.time(), total_cores(self._present))]
+        return ()
+
+    def reconcile(self, target: Target) -> Reconciliation:
+        count = max(target.parallelism.values())
+        before = self._requested if self._requested is not None else len(self._present)
+        detail: str | None = None
+        try:
+            detail = self._executors.reconcile(count, self._present)
+        except Exception as error:  # the next tick tries again
+            self._note(error)
+        self._requested = count
+        return Reconciliation(
+            requested=dict.fromkeys(target.parallelism, count),
+            observed=dict.fromkeys(target.parallelism, len(self._present)),
+            changes={name: OperatorChange(before=before, requested=count) for name in target.parallelism}
+            if count != before
+            else {},
+            detail=detail,
+        )
 
     def stop(self) -> RecordCount:
         if self._listener is not None:
@@ -185,15 +216,6 @@ class AttachedEngine:
             ended = [run for run, seen in self._batches.items() if batch.ended_s - seen[-1].ended_s > FORGET_S]
             for run in ended:
                 del self._batches[run]
-
-    def _look(self) -> None:
-        """How many cores there are now; and what is wanted is kept."""
-        try:
-            here = self._executors.keep()
-        except Exception as error:  # the next look may see again
-            self._note(error)
-            return
-        self._cores = [*self._cores[-SAMPLES_KEPT:], (time.time(), total_cores(here))]
 
     def _note(self, error: Exception) -> None:
         """A driver that does not answer ends nothing; a stopped application ends the watching."""

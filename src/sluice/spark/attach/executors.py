@@ -1,11 +1,11 @@
-"""Executors of a running application: who is there, ask for more, let some go. The same calls on every cluster manager.
+"""Executors of a running application: observe, request, release. The same calls on every cluster manager.
 
 Scaling down drains. With `spark.decommission.enabled` an executor takes no new task, finishes those it has and hands
-its blocks on. Without it an executor is let go only while no job runs, so that it holds no shuffle data anybody still
+its blocks on. Without it an executor is released only while no job runs, so that it holds no shuffle data anybody still
 needs, and Spark's scheduler has the last word on whether it is busy. State of a streaming query is in its checkpoint:
 no executor holds the only copy.
 
-The wish is kept, not just told once: `keep` asks again for what is missing and lets go of what is too many, because a
+The target is reconciled every second: lost executors are requested again and surplus ones released, because a
 restarted master has forgotten the limit, an executor may join late, and one that was busy may be free now.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRIVER = "driver"
-ASK_AGAIN_S = 5.0
+REQUEST_AGAIN_S = 5.0
 GAP_PATIENCE_S = 30.0
 """How long a surplus waits for a moment without jobs; queries that overlap all the time may have none."""
 
@@ -32,9 +32,7 @@ class Executors(Protocol):
 
     def present(self) -> list[ExecutorInfo]: ...
 
-    def scale_to(self, count: int) -> str: ...
-
-    def keep(self) -> list[ExecutorInfo]: ...
+    def reconcile(self, count: int, here: list[ExecutorInfo]) -> str | None: ...
 
 
 class ClusterExecutors:
@@ -47,8 +45,8 @@ class ClusterExecutors:
         self._mapper = json_mapper(spark)
         self._drains = spark.conf.get("spark.decommission.enabled", "false") == "true"
         self._leaving: set[str] = set()
-        self._wanted: int | None = None
-        self._asked_s = 0.0
+        self._requested: int | None = None
+        self._requested_s = 0.0
         self._surplus_since_s: float | None = None
 
     def present(self) -> list[ExecutorInfo]:
@@ -66,54 +64,46 @@ class ClusterExecutors:
             if summary["id"] != DRIVER and summary["isActive"] and summary["id"] not in self._leaving
         ]
 
-    def scale_to(self, count: int) -> str:
-        """Want `count` executors from now on; one sentence says what was done at once."""
+    def reconcile(self, count: int, here: list[ExecutorInfo]) -> str | None:
+        """Bring the executors that are here closer to `count`; a sentence about what was done, None for nothing."""
         if count < 1:
             raise ValueError(f"an application needs at least 1 executor, got {count}")
-        here = len(self.present())
-        self._wanted = count
-        self._surplus_since_s = None
-        try:
-            self._ask(count)
-        except Exception as error:  # `keep` asks again
-            return f"wants {count} executors, {here} are there; the cluster manager does not answer: {one_line(error)}"
-        if here <= count:
-            return f"asked for {count} executors, {here} are there"
-        gone = self._let_go_surplus()
-        ids = ", ".join(gone) or "none yet"
-        waiting = here - count - len(gone)
-        later = f"; {waiting} more when they are free" if waiting else ""
-        return f"{'decommissioning' if self._drains else 'released'} executors: {ids}{later}"
+        is_new = count != self._requested
+        if is_new:
+            self._requested, self._surplus_since_s = count, None
+        elif len(here) == count:
+            return None
+        if is_new or time.monotonic() - self._requested_s > REQUEST_AGAIN_S:
+            try:
+                self._request(count)
+            except Exception as error:  # the next call requests again
+                return f"the cluster manager does not answer: {one_line(error)}"
+        if len(here) > count:
+            return self._release_surplus(here, count)
+        return f"requested {count} executors, {len(here)} are there" if is_new else None
 
-    def keep(self) -> list[ExecutorInfo]:
-        """Bring what is there closer to what is wanted, if anything ever was; those there."""
-        here = self.present()
-        if self._wanted is not None and len(here) != self._wanted:
-            if len(here) > self._wanted:
-                self._let_go_surplus()
-            if time.monotonic() - self._asked_s > ASK_AGAIN_S:
-                self._ask(self._wanted)
-        return here
-
-    def _ask(self, count: int) -> None:
+    def _request(self, count: int) -> None:
+        self._requested_s = time.monotonic()
         no_preference = self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
         self._context.requestTotalExecutors(count, 0, no_preference)
-        self._asked_s = time.monotonic()
 
-    def _let_go_surplus(self) -> list[str]:
-        """Let go of executors beyond the wish, as far as that harms nobody now; the ids that went."""
-        here = self.present()
-        chosen = choose_to_remove(here, len(here) - (self._wanted or len(here)))
-        if not chosen:
-            self._surplus_since_s = None
-            return []
-        return self._decommission(chosen) if self._drains else self._kill_idle(chosen)
+    def _release_surplus(self, here: list[ExecutorInfo], count: int) -> str | None:
+        """Release executors beyond the count, as far as that harms no running job."""
+        chosen = choose_to_remove(here, len(here) - count)
+        gone = self._decommission(chosen) if self._drains else self._kill_idle(chosen)
+        if not gone:
+            return None
+        later = len(chosen) - len(gone)
+        return (
+            f"{'decommissioning' if self._drains else 'released'} executors: {', '.join(gone)}"
+            f"{f'; {later} more when they are free' if later else ''}"
+        )
 
     def _decommission(self, chosen: list[ExecutorInfo]) -> list[str]:
         nobody = self._jvm.scala.Option.apply(None)
         why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled down", nobody)
         backend = self._context.schedulerBackend()
-        # the total is asked for separately: adjusting it here too would count each executor twice
+        # the total is requested separately: adjusting it here too would count each executor twice
         gone = [e.executor_id for e in chosen if backend.decommissionExecutor(e.executor_id, why, False, False)]
         self._leaving.update(gone)
         return gone

@@ -10,8 +10,7 @@ from typing import Any
 
 from sluice import __version__
 from sluice.errors import BadInputError
-from sluice.journal.file import Entry
-from sluice.spark.attach.told import outcome_of
+from sluice.journal.results import KINDS, CycleReport
 
 PER_QUERY = {
     "sluice_input_records_per_second": ("input_rate", "Records read."),
@@ -26,24 +25,31 @@ PER_QUERY = {
 
 
 class MetricsServer:
-    """Serves `/metrics` on a port of the loopback address; called with every cycle's entry."""
+    """Serves `/metrics` on a port of the loopback address; called with every report."""
 
     def __init__(self, port: int) -> None:
         try:
             from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
         except ImportError as error:
-            raise BadInputError("metrics_port needs the package prometheus-client: install sluice[metrics]") from error
+            raise BadInputError(
+                "metrics_port needs the package prometheus-client: install sluice[dashboard]"
+            ) from error
         registry = CollectorRegistry()
-        self._executors = Gauge("sluice_executors", "Executors there are.", registry=registry)
-        self._wanted = Gauge("sluice_executors_wanted", "Executors the guarded wish asks for.", registry=registry)
-        self._cycles = Counter("sluice_cycles", "Decisions, by what became of them.", ["outcome"], registry=registry)
+        self._executors = Gauge("sluice_executors", "Executors observed.", registry=registry)
+        self._target = Gauge("sluice_executors_target", "Executors wanted after guards.", registry=registry)
+        self._cycles = Counter(
+            "sluice_cycles", "Decisions, by what became of them at first.", ["outcome"], registry=registry
+        )
+        self._unfulfilled = Counter(
+            "sluice_requests_unfulfilled", "Requests whose executors did not come in time.", registry=registry
+        )
         self._cycled = Gauge("sluice_last_cycle_timestamp_seconds", "When it last decided.", registry=registry)
         self._gauges: dict[str, Any] = {
             name: Gauge(name, text, ["query"], registry=registry) for name, (_, text) in PER_QUERY.items()
         }
         Gauge("sluice_build_info", "What runs.", ["version"], registry=registry).labels(__version__).set(1)
-        for outcome in ("scaled", "failed", "would_scale", "held"):
-            self._cycles.labels(outcome)
+        for kind in KINDS:
+            self._cycles.labels(kind)
         try:
             self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
         except OSError as error:
@@ -53,17 +59,21 @@ class MetricsServer:
     def port(self) -> int:
         return int(self._server.server_port)
 
-    def __call__(self, entry: Entry) -> None:
-        operators = entry["observation"]["operators"]
-        self._executors.set(max(metrics["parallelism"] for metrics in operators.values()))
-        self._wanted.set(max(entry["plan"]["parallelism"].values()))
-        self._cycles.labels(outcome_of(entry)).inc()
+    def __call__(self, report: CycleReport) -> None:
+        cycle, result = report.cycle, report.result
+        if result.kind == "unfulfilled":
+            self._unfulfilled.inc()
+        if len(report.outcomes) > 1:
+            return
+        self._executors.set(max(cycle.observation.parallelism.values()))
+        self._target.set(max(cycle.target.parallelism.values()))
+        self._cycles.labels(result.kind).inc()
         self._cycled.set(time.time())
         for name, (key, _) in PER_QUERY.items():
             self._gauges[name].clear()
-            for query, metrics in operators.items():
-                if metrics.get(key) is not None:
-                    self._gauges[name].labels(query).set(metrics[key])
+            for query, metrics in cycle.observation.operators.items():
+                if (value := getattr(metrics, key)) is not None:
+                    self._gauges[name].labels(query).set(value)
 
     def close(self) -> None:
         self._server.shutdown()

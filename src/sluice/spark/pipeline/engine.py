@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.control.engine import RecordCount
+from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError, unknown_name
-from sluice.model import Graph, Observation, Outcome, Target
+from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
 from sluice.spark.clock import WallClock
 from sluice.spark.metrics import make_observation, read_progress, read_stages
 from sluice.spark.pipeline.compile import compile_pipeline
@@ -18,13 +18,14 @@ from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.feed import Feed
 from sluice.spark.pipeline.ledger import Ledger
 from sluice.spark.pipeline.query import QuerySettings
-from sluice.spark.pipeline.runtime import Rescale, Runtime
+from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.probe import ProgressListener, StageProbe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LAST_PROGRESS_S = 5.0
+TICK_S = 1.0
 
 
 class SparkEngine:
@@ -68,7 +69,7 @@ class SparkEngine:
             raise
         self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
         self._graph = compiled.graph
-        self.clock = WallClock(self.tick)
+        self.clock = WallClock()
         self._lock = threading.Lock()
         self._ledgers: dict[str, Ledger] = {}
         self._latency_samples_s: list[float] = []
@@ -81,10 +82,18 @@ class SparkEngine:
     def graph(self) -> Graph:
         return self._graph
 
-    def start(self, plan: Target) -> None:
-        self._check(plan)
+    @property
+    def tick_s(self) -> float:
+        return TICK_S
+
+    @property
+    def abilities(self) -> frozenset[Ability]:
+        return frozenset()
+
+    def start(self, target: Target) -> Target:
+        self._check(target)
         self._stages = StageProbe(self.spark)
-        self.runtime.prepare(plan.parallelism)
+        self.runtime.prepare(target.parallelism)
         self._ledgers = {
             name: Ledger(
                 query=query,
@@ -98,12 +107,13 @@ class SparkEngine:
         }
         self._listener = ProgressListener(self.spark, self._on_progress)
         self.runtime.start()
-        self.clock.started_s = time.monotonic()
+        self.clock.restart()
         if self._feed:
             self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})
+        return Target(parallelism=self.runtime.parallelism)
 
     def observe(self) -> Observation:
-        self.tick()
+        self._sample()
         now_s, unix_s = self.clock.now_s(), time.time()
         interval_s = max(1e-3, now_s - self._observed_s)
         with self._lock:
@@ -119,18 +129,44 @@ class SparkEngine:
             latency_samples_s=samples_s,
         )
 
-    def apply(self, plan: Target) -> Outcome:
+    def reconcile(self, target: Target) -> Reconciliation:
+        before = self.runtime.parallelism
+        if target.parallelism == before:
+            return Reconciliation(requested=before, observed=before)
         try:
-            self._check(plan)
-            self.runtime.raise_failure()
+            self._check(target)
         except SluiceError as error:
-            return Outcome(error=str(error))
-        applied = self.runtime.rescale(plan.parallelism, self._rescale)
-        self._downtime_s += applied.downtime_s
+            return self._refused(target, str(error))
+        results = self.runtime.rescale(target.parallelism, self._rescale)
+        changed = [name for name, result in results.items() if result.after != result.before]
+        standstill_s = max((result.standstill_s for result in results.values()), default=0.0)
+        self._downtime_s += standstill_s
         with self._lock:
-            for name in applied.changed:
+            for name in changed:
                 self._ledgers[name].on_rescale()
-        return applied
+        now = self.runtime.parallelism
+        return Reconciliation(
+            requested=now,
+            observed=now,
+            changes={
+                name: OperatorChange(before=result.before, requested=target.parallelism[name], error=result.error)
+                for name, result in results.items()
+            },
+            downtime_s=standstill_s,
+            detail=_detail(results),
+        )
+
+    def _refused(self, target: Target, why: str) -> Reconciliation:
+        now = self.runtime.parallelism
+        differ = {name: count for name, count in target.parallelism.items() if now.get(name, 0) != count}
+        return Reconciliation(
+            requested=now,
+            observed=now,
+            changes={
+                name: OperatorChange(before=now.get(name, 0), requested=count, error=why)
+                for name, count in differ.items()
+            },
+        )
 
     def stop(self) -> RecordCount:
         if self._count is None:
@@ -146,12 +182,16 @@ class SparkEngine:
                 self._close_session()
         return self._count
 
-    def tick(self) -> None:
-        """What must happen now and then while time passes: cheap, and safe to call at any time."""
+    def maintain(self) -> tuple[str, ...]:
+        """Start failed queries again, drop output nobody reads, look at the feed, take samples."""
         self.runtime.raise_failure()
         self.runtime.trim_output()
         if self._feed:
             self._feed.check()
+        self._sample()
+        return ()
+
+    def _sample(self) -> None:
         latencies_s = self._latencies_s()
         with self._lock:
             self._latency_samples_s.append(max(latencies_s.values(), default=0.0))
@@ -200,17 +240,19 @@ class SparkEngine:
             downtime_s=self._downtime_s,
         )
 
-    def _check(self, plan: Target) -> None:
-        for name in plan.parallelism:
+    def _check(self, target: Target) -> None:
+        for name in target.parallelism:
             if name not in self._graph.names:
                 raise unknown_name("operator", name, self._graph.names)
+        if target.sizes or target.placement:
+            raise BadInputError("pipelines on Spark have instances of one size on one machine: no sizes, no placement")
         for name in self._graph.names:
-            if name not in plan.parallelism:
-                raise BadInputError(f"the plan names no parallelism for operator {name!r}")
-        if plan.slots > self.slots:
-            raise BadInputError(f"the plan needs {plan.slots} slots, there are {self.slots}")
+            if name not in target.parallelism:
+                raise BadInputError(f"the target has no parallelism for operator {name!r}")
+        if target.slots > self.slots:
+            raise BadInputError(f"the target needs {target.slots} slots, there are {self.slots}")
         for operator in self._graph.operators:
-            wanted = plan.parallelism[operator.name]
+            wanted = target.parallelism[operator.name]
             high = operator.max_parallelism
             if wanted < operator.min_parallelism or (high is not None and wanted > high):
                 raise BadInputError(
@@ -226,3 +268,11 @@ class SparkEngine:
 def task_threads(pipeline: Pipeline, slots: int) -> int:
     """Threads for the slots, and for the state partitions of whoever is in its second stage while paced slots wait."""
     return slots + max(operator.state_partitions for operator in pipeline.operators.values())
+
+
+def _detail(results: Mapping[str, RescaleResult]) -> str | None:
+    """Where the time went, by operator; one sentence where all changed in the same way."""
+    details = {name: result.detail for name, result in results.items() if result.error is None}
+    if len(set(details.values())) == 1:
+        return next(iter(details.values()))
+    return "; ".join(f"{name}: {detail}" for name, detail in details.items()) or None

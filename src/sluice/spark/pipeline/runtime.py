@@ -7,11 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.model import Outcome
 from sluice.spark.pipeline.compile import CompiledPipeline, Query
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
@@ -40,6 +40,17 @@ class OperatorFailedError(SluiceError):
         self.operator = operator
         self.details = str(cause)
         super().__init__(f"operator {operator!r} failed: {_reason(self.details)}")
+
+
+@dataclass(frozen=True)
+class RescaleResult:
+    """One operator's rescale; with `error` set it runs on as before."""
+
+    before: int
+    after: int
+    standstill_s: float
+    detail: str
+    error: str | None = None
 
 
 class Runtime:
@@ -94,11 +105,11 @@ class Runtime:
     def parallelism(self) -> dict[str, int]:
         return {name: query.state.parallelism for name, query in self.queries.items()}
 
-    def rescale(self, wanted: Mapping[str, int], how: Rescale = "live") -> Outcome:
+    def rescale(self, target: Mapping[str, int], how: Rescale = "live") -> dict[str, RescaleResult]:
         """Change the operators that differ, all at the same time. One that fails runs on as it was; the rest change."""
-        changes = {name: n for name, n in wanted.items() if n != self.queries[name].state.parallelism}
+        changes = {name: n for name, n in target.items() if n != self.queries[name].state.parallelism}
         if not changes:
-            return Outcome()
+            return {}
         before = self.parallelism
         moving = {name for name, n in changes.items() if how == "repartition" or self._needs_more_state(name, n)}
         for name in changes.keys() - moving:
@@ -106,22 +117,12 @@ class Runtime:
         self._save()
         with ThreadPoolExecutor(max(1, len(moving)), thread_name_prefix="rescale") as pool:
             jobs = {name: pool.submit(self._repartition, self.queries[name], changes[name]) for name in moving}
-        standstill_s, errors, details = 0.0, [], []
-        for name, job in jobs.items():
-            stood_s, detail, error = job.result()
-            standstill_s = max(standstill_s, stood_s)
-            if error is None:
-                details.append(f"{name}: {detail}")
-            else:
-                errors.append(f"{name} stays at {before[name]}: {error}")
         self._save()
-        after = self.parallelism
-        return Outcome(
-            changed={name: (before[name], after[name]) for name in changes if after[name] != before[name]},
-            downtime_s=standstill_s,
-            detail="; ".join(details) or "live, from the next batch on",
-            error="; ".join(errors) or None,
-        )
+        results = {}
+        for name in changes:
+            stood_s, detail, error = jobs[name].result() if name in jobs else (0.0, "from the next batch on", None)
+            results[name] = RescaleResult(before[name], self.queries[name].state.parallelism, stood_s, detail, error)
+        return results
 
     def stop(self) -> None:
         """Every query comes to its batch boundary, all at the same time."""

@@ -1,7 +1,10 @@
 """What an application needs beyond any policy: policies around a policy, as pure as it.
 
-`WhileIdle` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
-`WithObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time.
+`IdleRelease` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
+`LatencyObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time.
+
+Each keeps its own memory under a key that begins with `@` and hands the rest to the policy it wraps, so what a policy
+has learned can be carried between runs with and without wrappers.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ WINDOWS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class WhileIdle:
-    """After `idle_s` (and two triggers) without a record, wish for the minimum; otherwise ask the inner policy."""
+class IdleRelease:
+    """After `idle_s` (and two triggers) without a record, recommend the minimum; otherwise ask the inner policy."""
 
     inner: Policy
     idle_s: float
@@ -32,22 +35,25 @@ class WhileIdle:
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         quiet = all(_is_quiet(metrics) for metrics in observation.operators.values())
-        since_s = memory.get("quiet_since_s") if quiet else None
-        if quiet and since_s is None:
+        own, inner = _split(memory, "@idle")
+        since_s = own.get("since_s") if quiet else None
+        if quiet and (since_s is None or since_s > observation.time_s):
+            # nothing is remembered, or something of a run with another clock
             since_s = observation.time_s - observation.interval_s
-        kept = {"quiet_since_s": since_s, "inner": memory.get("inner", {})}
+        kept = {"@idle": {"since_s": since_s}}
         triggers = [metrics.batch_interval_s or 0.0 for metrics in observation.operators.values()]
         if since_s is not None and observation.time_s - since_s >= max(self.idle_s, 2 * max(triggers)):
-            wish = dict.fromkeys(observation.operators, self.minimum)
+            least = dict.fromkeys(observation.operators, self.minimum)
             quiet_for_s = observation.time_s - since_s
-            return Recommendation(parallelism=wish, reason=f"idle: nothing arrived for {quiet_for_s:.0f} s"), kept
-        decision, learned = self.inner.decide(observation, kept["inner"])
-        return decision, {**kept, "inner": dict(learned)}
+            reason = f"idle: nothing arrived for {quiet_for_s:.0f} s"
+            return Recommendation(parallelism=least, reason=reason), {**inner, **kept}
+        recommendation, learned = self.inner.decide(observation, inner)
+        return recommendation, {**learned, **kept}
 
 
 @dataclass(frozen=True, kw_only=True)
-class WithObjective:
-    """Raise the inner policy's wish where latency is above the objective, or would settle above it.
+class LatencyObjective:
+    """Raise the inner policy's recommendation where latency is above the objective, or would settle above it.
 
     Behind it, the backlog is to be gone within the objective: `ceil(p * (arrival + lag / objective) / true_rate)`;
     where lag or the true rate is unknown, latency over objective is the factor instead.
@@ -65,22 +71,24 @@ class WithObjective:
         return asked_while_cooling(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        decision, learned = self.inner.decide(observation, memory.get("inner", {}))
+        own, inner = _split(memory, "@objective")
+        recommendation, learned = self.inner.decide(observation, inner)
         fixed: dict[str, list[float]] = {}
         raised: dict[str, int] = {}
-        told: list[str] = []
+        reasons: list[str] = []
         for name, metrics in observation.operators.items():
-            fixed[name] = [*memory.get("fixed_s", {}).get(name, []), *_fixed_s(metrics)][-WINDOWS:]
-            wished = decision.parallelism.get(name, metrics.parallelism)
+            fixed[name] = [*own.get("fixed_s", {}).get(name, []), *_fixed_s(metrics)][-WINDOWS:]
+            recommended = recommendation.parallelism.get(name, metrics.parallelism)
             needed, why = max(self._to_catch_up(metrics), self._to_stay(metrics, fixed[name]))
-            if needed > wished:
+            if needed > recommended:
                 raised[name] = needed
-                told.append(f"{name} {needed} because {why}")
-        kept = {"inner": dict(learned), "fixed_s": fixed}
+                reasons.append(f"{name} {needed} because {why}")
+        kept = {**learned, "@objective": {"fixed_s": fixed}}
         if not raised:
-            return decision, kept
-        reason = f"{decision.reason}; objective of {self.latency_s:g} s: {', '.join(told)}"
-        return decision.model_copy(update={"parallelism": {**decision.parallelism, **raised}, "reason": reason}), kept
+            return recommendation, kept
+        reason = f"{recommendation.reason}; objective of {self.latency_s:g} s: {', '.join(reasons)}"
+        counts = {**recommendation.parallelism, **raised}
+        return recommendation.model_copy(update={"parallelism": counts, "reason": reason}), kept
 
     def _to_catch_up(self, metrics: OperatorMetrics) -> tuple[int, str]:
         if metrics.latency_s is None or metrics.latency_s <= self.latency_s:
@@ -109,6 +117,11 @@ class WithObjective:
             needed,
             f"batches that take {fixed_s:.1f} s beside their records leave {room:.0%} of them for {arrival:.3g} rec/s",
         )
+
+
+def _split(memory: Memory, key: str) -> tuple[Memory, Memory]:
+    """A wrapper's own memory, and that of the policy it wraps."""
+    return memory.get(key, {}), {name: value for name, value in memory.items() if name != key}
 
 
 def _is_quiet(metrics: OperatorMetrics) -> bool:

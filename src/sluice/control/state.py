@@ -1,0 +1,94 @@
+"""What the loop knows between cycles: the target in force, what was requested for it, and what is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from sluice.model import Graph, Reconciliation, Target
+
+LONGEST_RETRY_S = 600.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """Instances that were requested and are not all there, or more than are wanted."""
+
+    since_s: float
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """A request was not fulfilled: until `until_s` the operator is not given more than it has.
+
+    The time doubles with every request that fails again, so a full cluster is asked now and then, not all the time.
+    """
+
+    available: int
+    until_s: float
+    retry_s: float
+
+
+@dataclass(frozen=True)
+class State:
+    """Target, requested and observed, with the action that is under way."""
+
+    target: Target
+    requested: dict[str, int] = field(default_factory=dict)
+    observed: dict[str, int] = field(default_factory=dict)
+    last_action_s: float | None = None
+    request: Request | None = None
+    shortages: dict[str, Shortage] = field(default_factory=dict)
+
+    def aligned(self, graph: Graph) -> State:
+        """With a target for just the operators there are now; those that share instances have one number."""
+        if not graph.shared or self.target.parallelism.keys() == set(graph.names):
+            return self
+        count = max(self.target.parallelism.values())
+        return replace(self, target=Target(parallelism=dict.fromkeys(graph.names, count)), shortages={})
+
+    def reconciled(self, found: Reconciliation) -> State:
+        """What an engine could not do is no longer wanted: the policy may recommend it again."""
+        failed = {name: found.requested[name] for name, change in found.changes.items() if change.error}
+        target = self.target
+        if failed:
+            target = Target(
+                parallelism={**target.parallelism, **failed},
+                sizes={name: mix for name, mix in target.sizes.items() if name not in failed},
+                placement=None if target.placement and not _places(target, failed) else target.placement,
+            )
+        return replace(self, target=target, requested=dict(found.requested), observed=dict(found.observed))
+
+    @property
+    def missing(self) -> dict[str, tuple[int, int]]:
+        """Operators with another number of instances than requested: requested and observed."""
+        return {
+            name: (count, self.observed[name])
+            for name, count in self.requested.items()
+            if name in self.observed and self.observed[name] != count
+        }
+
+    def short_of(self, time_s: float, patience_s: float) -> State:
+        """Give up on instances that did not come: the target is what is there, and growth waits for its time."""
+        shortages = dict(self.shortages)
+        counts = dict(self.target.parallelism)
+        for name, (requested, observed) in self.missing.items():
+            if observed < requested and name in counts:
+                before = shortages.get(name)
+                retry_s = min(LONGEST_RETRY_S, 2 * before.retry_s if before else patience_s)
+                shortages[name] = Shortage(max(1, observed), time_s + retry_s, retry_s)
+                counts[name] = max(1, observed)
+        sizes = {name: mix for name, mix in self.target.sizes.items() if sum(mix.values()) == counts[name]}
+        target = self.target
+        if counts != target.parallelism:
+            target = Target(parallelism=counts, sizes=sizes)
+        return replace(self, target=target, request=None, shortages=shortages)
+
+    def fulfilled(self) -> State:
+        """All that was requested is there: nothing is short any more."""
+        return replace(self, request=None, shortages={})
+
+
+def _places(target: Target, failed: dict[str, int]) -> bool:
+    """Whether the target's placement still has as many tasks as the operators that failed to change."""
+    placed = target.placement.parallelism if target.placement else {}
+    return all(placed.get(name) == count for name, count in failed.items())
