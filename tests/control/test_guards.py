@@ -4,15 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.control.guards import Guards, divide
-from sluice.model import Graph, Operator, Recommendation
+from sluice.control.guards import Guards, Situation, divide
+from sluice.model import Graph, Observation, Operator, OperatorMetrics, Recommendation, Target
 
 GRAPH = Graph(operators=(Operator(name="a"), Operator(name="b", max_parallelism=6), Operator(name="c")))
 NOW = {"a": 2, "b": 2, "c": 2}
 
 
-def guarded(guards, wish, *, time_s=100.0, last_rescale_s=None):
-    return guards.apply(Recommendation(parallelism=wish, reason="1"), NOW, GRAPH, time_s, last_rescale_s)
+def situation(target=NOW, *, graph=GRAPH, sizes=None, time_s=100.0, last_action_s=None):
+    operators = {name: OperatorMetrics(parallelism=count) for name, count in target.items()}
+    return Situation(
+        target=Target(parallelism=target, sizes=sizes or {}),
+        graph=graph,
+        observation=Observation(time_s=time_s, interval_s=10, operators=operators),
+        last_action_s=last_action_s,
+    )
+
+
+def guarded(guards, counts, **parts):
+    return guards.apply(Recommendation(parallelism=counts, reason="1"), situation(**parts))
 
 
 def test_the_thesis_example_of_dividing_slots():
@@ -27,19 +37,19 @@ def test_dividing_keeps_the_total_and_the_minimum(wish, slots):
 
 
 @pytest.mark.parametrize(
-    ("guards", "wish", "result", "note"),
+    ("guards", "counts", "result", "note"),
     [
         (Guards(), {"a": 9}, {"a": 9, "b": 2, "c": 2}, None),
-        (Guards(over_provisioning=1.2), {"a": 5}, {"a": 6, "b": 3, "c": 3}, "over-provisioning x1.2: a 5 -> 6"),
+        (Guards(over_provisioning=1.2), {"a": 5}, {"a": 6, "b": 2, "c": 2}, "over-provisioning x1.2: a 5 -> 6"),
         (Guards(max_step=3), {"a": 9}, {"a": 5, "b": 2, "c": 2}, "at most +3 per action: a 9 -> 5"),
         (Guards(), {"b": 9}, {"a": 2, "b": 6, "c": 2}, "min/max parallelism: b 9 -> 6"),
         (Guards(min_parallelism=2), {"a": 1}, {"a": 2, "b": 2, "c": 2}, "min/max parallelism: a 1 -> 2"),
         (Guards(max_slots=5), {"a": 6}, {"a": 3, "b": 1, "c": 1}, "only 5 slots: a 6 -> 3, b 2 -> 1, c 2 -> 1"),
     ],
 )
-def test_every_guard_says_what_it_changed(guards, wish, result, note):
-    left = guarded(guards, wish)
-    assert left.parallelism == result
+def test_every_guard_says_what_it_changed(guards, counts, result, note):
+    left = guarded(guards, counts)
+    assert left.target.parallelism == result
     assert (note in "; ".join(left.notes)) if note else left.notes == ()
 
 
@@ -55,21 +65,86 @@ def test_order_is_factor_then_step_then_bounds_then_slots():
 
 
 def test_a_factor_does_not_cost_a_slot_through_floating_point():
-    assert guarded(Guards(over_provisioning=1.1), {"a": 10}).parallelism["a"] == 11
+    assert guarded(Guards(over_provisioning=1.1), {"a": 10}).target.parallelism["a"] == 11
 
 
-def test_cool_down_keeps_the_wish_but_does_not_let_it_through():
+def test_cooldown_keeps_the_proposal_on_record_but_not_in_force():
     guards = Guards(cooldown_s=300)
-    quiet = guarded(guards, {"a": 9}, time_s=400, last_rescale_s=150)
+    quiet = guarded(guards, {"a": 9}, time_s=400, last_action_s=150)
     assert quiet.cooling
-    assert quiet.notes == ("cool-down: 50 of 300 s left",)
-    assert not guarded(guards, {"a": 9}, time_s=450, last_rescale_s=150).cooling
-    assert not guarded(guards, {"a": 2}, time_s=400, last_rescale_s=150).cooling
+    assert quiet.notes == ("cooldown: 50 of 300 s left",)
+    assert not guarded(guards, {"a": 9}, time_s=450, last_action_s=150).cooling
+    assert not guarded(guards, {"a": 2}, time_s=400, last_action_s=150).cooling
 
 
 def test_holding_is_not_scaled_up_by_a_factor():
-    left = Guards(over_provisioning=2.0).apply(Recommendation.hold("no"), NOW, GRAPH, 0.0, None)
-    assert left.parallelism == NOW
+    left = Guards(over_provisioning=2.0).apply(Recommendation.hold("no"), situation())
+    assert left.target.parallelism == NOW
+
+
+def test_a_factor_does_not_compound_on_operators_that_the_recommendation_does_not_name():
+    guards, target = Guards(over_provisioning=1.25), {"a": 2, "b": 5, "c": 1}
+    for _ in range(4):
+        target = guarded(guards, {"a": 4}, target=target).target.parallelism
+    assert target == {"a": 5, "b": 5, "c": 1}
+
+
+def test_fitting_into_the_slots_stops_at_an_operator_s_minimum():
+    graph = Graph(operators=(Operator(name="a"), Operator(name="b", min_parallelism=4), Operator(name="c")))
+    left = guarded(Guards(max_slots=8), {"a": 20, "b": 4, "c": 2}, graph=graph, target={"a": 2, "b": 4, "c": 2})
+    assert left.target.parallelism["b"] == 4
+    assert left.target.slots == 8
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 50), st.integers(1, 9)), min_size=1),
+    st.integers(1, 120),
+)
+def test_dividing_respects_every_minimum(wanted, slots):
+    counts = {name: max(count, least) for name, (count, least) in wanted.items()}
+    least = {name: least for name, (_, least) in wanted.items()}
+    fitted = divide(counts, slots, least)
+    assert all(least[name] <= fitted[name] <= counts[name] for name in counts)
+    assert sum(fitted.values()) == min(sum(counts.values()), max(slots, sum(least.values())))
+
+
+def sized(mix, guards, *, count=None, **parts):
+    parallelism = {} if count is None else {"a": count}
+    recommendation = Recommendation(parallelism=parallelism, sizes={"a": mix}, reason="1")
+    return guards.apply(recommendation, situation(**parts))
+
+
+def test_sizes_follow_the_guarded_parallelism():
+    left = sized({"small": 6, "large": 3}, Guards(max_parallelism=3), count=9)
+    assert left.target.parallelism["a"] == 3
+    assert left.target.sizes["a"] == {"small": 2, "large": 1}
+    assert left.notes[-1] == "sizes of a: 6 small + 3 large -> 2 small + 1 large"
+
+
+def test_sizes_alone_set_the_parallelism_and_grow_with_a_minimum():
+    assert sized({"small": 2, "large": 1}, Guards()).target.parallelism["a"] == 3
+    left = sized({"small": 2, "large": 1}, Guards(min_parallelism=5))
+    assert left.target.sizes["a"] == {"small": 4, "large": 1}
+
+
+def test_a_change_of_sizes_alone_waits_for_the_cooldown_too():
+    left = sized(
+        {"large": 2}, Guards(cooldown_s=300), count=2, sizes={"a": {"small": 2}}, time_s=400, last_action_s=150
+    )
+    assert left.cooling
+
+
+def test_operators_that_share_instances_are_capped_before_they_are_weighed():
+    """What a query cannot use is not asked for: its own limit counts before the mean is taken."""
+    graph = Graph(operators=(Operator(name="a"), Operator(name="b", max_parallelism=2)), shared=True)
+    left = guarded(Guards(max_parallelism=8), {"a": 6, "b": 9}, graph=graph, target={"a": 2, "b": 2})
+    assert left.target.parallelism == {"a": 4, "b": 4}
+
+
+def test_an_unknown_work_share_weighs_queries_the_same():
+    graph = Graph(operators=(Operator(name="a"), Operator(name="b")), shared=True)
+    left = guarded(Guards(), {"a": 3, "b": 1}, graph=graph, target={"a": 2, "b": 2})
+    assert left.target.parallelism == {"a": 2, "b": 2}
 
 
 @pytest.mark.parametrize(

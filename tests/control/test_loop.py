@@ -1,140 +1,229 @@
-"""Stories of the loop: what happens when the policy, the planner or the engine misbehaves."""
+"""Stories of the loop: target, requested and observed; and what happens when somebody misbehaves."""
 
+import math
 import threading
-from dataclasses import dataclass, field
 
 import pytest
 
 from sluice.control.decider import Decider
-from sluice.control.engine import RecordCount
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
 from sluice.journal.file import MemoryJournal
-from sluice.model import Graph, Observation, Operator, OperatorMetrics, Outcome, Placement, Recommendation, Target
+from sluice.journal.records import Cycle, End, Outcome
+from sluice.model import Graph, Observation, Operator, OperatorMetrics, Placement, Recommendation, Target
+from tests.control.fakes import FakeEngine, Scripted
+
+TWO = Graph(operators=(Operator(name="a"), Operator(name="b")))
+SHARED = TWO.model_copy(update={"shared": True})
 
 
-@dataclass
-class FakeEngine:
-    """Keeps what it is told; `apply` can be made to fail."""
-
-    fails: list[Exception | str] = field(default_factory=list)
-    plan: Target | None = None
-    applied: list[dict[str, int]] = field(default_factory=list)
-    stopped: int = 0
-    time_s: float = 0.0
-
-    graph = Graph(operators=(Operator(name="a"),))
-
-    @property
-    def clock(self):
-        return self
-
-    def now_s(self):
-        return self.time_s
-
-    def sleep_s(self, duration_s):
-        self.time_s += duration_s
-
-    def start(self, plan):
-        self.plan = plan
-
-    def observe(self):
-        metrics = {"a": OperatorMetrics(parallelism=self.plan.parallelism["a"])}
-        return Observation(time_s=self.time_s, interval_s=10, operators=metrics)
-
-    def apply(self, plan):
-        if self.fails:
-            problem = self.fails.pop(0)
-            if isinstance(problem, Exception):
-                raise problem
-            return Outcome(error=problem)
-        changed = {"a": (self.plan.parallelism["a"], plan.parallelism["a"])}
-        self.plan = plan
-        self.applied.append(plan.parallelism)
-        return Outcome(changed=changed, downtime_s=1.0)
-
-    def stop(self):
-        self.stopped += 1
-        return RecordCount(arrived=0, processed=0, waiting=0, lost=0, duplicated=0)
-
-
-class Scripted:
-    """Returns (or raises) one thing after the other, and counts in its memory."""
-
-    def __init__(self, *script):
-        self.script = script
-
-    def decide(self, observation, memory):
-        step = memory.get("step", 0)
-        action = self.script[min(step, len(self.script) - 1)]
-        if isinstance(action, Exception):
-            raise action
-        decision = (
-            Recommendation(parallelism={"a": action}, reason=f"wants {action}") if isinstance(action, int) else action
-        )
-        return decision, {"step": step + 1}
-
-
-def run(policy, engine=None, *, cycles=3, timeout_s=None, should_stop=lambda: False, **parts):
+def run(policy, engine=None, *, cycles=3, timeout_s=None, should_stop=lambda: False, initial=1, **parts):
     engine = engine or FakeEngine()
     journal = MemoryJournal()
     loop = Loop(engine=engine, decider=Decider(policy, timeout_s), journal=journal, **parts)
-    loop.run(Target(parallelism={"a": 1}), duration_s=10 * cycles, interval_s=10, should_stop=should_stop)
-    return engine, [entry for entry in journal.entries if entry["kind"] == "cycle"]
+    target = Target(parallelism=dict.fromkeys(engine.graph.names, initial))
+    loop.run(target, duration_s=10 * cycles, interval_s=10, should_stop=should_stop)
+    return engine, journal.reports()
 
 
-def test_a_wish_is_applied_and_recorded_with_its_reason():
-    engine, cycles = run(Scripted(3))
-    assert engine.applied == [{"a": 3}]
-    assert cycles[0]["decision"]["reason"] == "wants 3"
-    assert cycles[0]["applied"]["changed"] == {"a": [1, 3]}
-    assert [cycle["applied"] is None for cycle in cycles] == [False, True, True]
+def kinds(reports):
+    return [report.result.kind for report in reports]
+
+
+def test_a_recommendation_becomes_the_target_and_is_recorded_with_its_reason():
+    engine, reports = run(Scripted(3))
+    assert engine.requests == [{"a": 3}]
+    assert reports[0].cycle.recommendation.reason == "wants {'a': 3}"
+    assert reports[0].result.changed == {"a": (1, 3)}
+    assert kinds(reports) == ["scaled", "held", "held"]
     assert engine.stopped == 1
 
 
+def test_a_decision_is_compared_with_the_target_not_with_what_is_there():
+    """Target 4, present 2, the policy says 2: the target becomes 2."""
+    engine, reports = run(Scripted(4, 2), FakeEngine(room=2), initial=2)
+    assert engine.requests == [{"a": 4}, {"a": 2}]
+    assert reports[1].cycle.target.parallelism == {"a": 2}
+    assert kinds(reports) == ["waiting", "scaled", "held"]
+
+
+def test_what_is_requested_and_not_there_is_waited_for_not_requested_again():
+    engine, reports = run(Scripted(3), FakeEngine(room=1), cycles=6)
+    assert engine.requests == [{"a": 3}]
+    assert kinds(reports) == ["waiting", *["held"] * 5]
+    assert [report.cycle.requested for report in reports[1:3]] == [{"a": 3}, {"a": 3}]
+
+
+def test_instances_that_come_late_complete_the_action():
+    engine = FakeEngine(room=1, tick_s=1)
+
+    class Room(Scripted):
+        def decide(self, observation, memory):
+            engine.room = 1 if observation.time_s < 20 else 3
+            return super().decide(observation, memory)
+
+    _, reports = run(Room(3), engine, cycles=3, guards=Guards(cooldown_s=5))
+    assert kinds(reports) == ["scaled", "held", "held"]
+    statuses = [outcome.status for outcome in reports[0].outcomes]
+    assert statuses == ["waiting", "done"]
+    assert reports[0].outcomes[1].detail == "there after 10 s"
+    assert reports[0].outcomes[1].operators["a"].observed == 3
+
+
+def test_a_request_that_is_not_fulfilled_in_time_is_reported_and_reconsidered():
+    """The cluster has room for 2 of 5: the target becomes 2, and more is requested only after a while."""
+    engine, reports = run(Scripted(5), FakeEngine(room=2, tick_s=1), cycles=12, fulfil_within_s=30)
+    assert reports[0].result.kind == "unfulfilled"
+    assert reports[0].result.detail == "after 30 s a has 2 of 5"
+    assert engine.requests == [{"a": 5}, {"a": 2}, {"a": 5}, {"a": 2}]
+    waiting = reports[4].cycle
+    assert waiting.target.parallelism == {"a": 2}
+    assert waiting.notes == ("the cluster gave no more; asked again in 20 s: a 5 -> 2",)
+    # the second time it takes twice as long until it is requested again
+    assert [report.cycle.time_s for report in reports if report.cycle.action == "apply"] == [10, 70]
+
+
+def test_a_shortage_does_not_keep_a_job_from_shrinking_and_ends_when_there_is_room():
+    engine = FakeEngine(room=2, tick_s=1)
+
+    class Falling(Scripted):
+        def decide(self, observation, memory):
+            engine.room = 2 if observation.time_s < 50 else 9
+            return super().decide(observation, memory)
+
+    _, reports = run(Falling(5, 5, 5, 5, 1, 5), engine, cycles=9, fulfil_within_s=25)
+    assert engine.requests == [{"a": 5}, {"a": 2}, {"a": 1}, {"a": 5}]
+    assert reports[-1].cycle.target.parallelism == {"a": 5}
+
+
+def test_instances_that_get_lost_are_reported_when_they_do_not_come_back():
+    engine = FakeEngine(tick_s=1)
+
+    class Loses(Scripted):
+        def decide(self, observation, memory):
+            engine.room = 1 if observation.time_s >= 20 else None
+            return super().decide(observation, memory)
+
+    _, reports = run(Loses(3), engine, cycles=6, fulfil_within_s=20)
+    assert reports[3].cycle.events == ("unfulfilled: after 20 s a has 1 of 3",)
+    assert reports[4].cycle.target.parallelism == {"a": 1}
+
+
+def test_an_action_succeeds_for_some_operators_and_fails_for_others():
+    engine = FakeEngine(graph=TWO, fails=[{"b": "state is being rewritten"}])
+    _, reports = run(Scripted({"a": 2, "b": 3}), engine, guards=Guards(cooldown_s=15))
+    first = reports[0].result
+    assert first.kind == "partly"
+    assert first.changed == {"a": (1, 2)}
+    assert first.errors == {"b": "state is being rewritten"}
+    assert engine.requests == [{"a": 2, "b": 1}, {"a": 2, "b": 3}]
+    assert kinds(reports) == ["partly", "cooldown", "scaled"]
+
+
+def test_queries_that_share_their_instances_get_one_number_before_the_target_is_made():
+    """Two queries recommend 3 and 1 at two executors: that is two, so nothing changes, and nothing is logged as scaled."""
+    engine = FakeEngine(graph=SHARED)
+    _, reports = run(Scripted({"a": 3, "b": 1}), engine, initial=2, guards=Guards(cooldown_s=15))
+    assert engine.requests == []
+    assert kinds(reports) == ["held"] * 3
+    assert all(report.cycle.target.parallelism == {"a": 2, "b": 2} for report in reports)
+
+
+def test_shared_instances_are_weighed_by_work():
+    engine = FakeEngine(graph=SHARED, busy={"a": 0.6, "b": 0.2})
+    _, reports = run(Scripted({"a": 4, "b": 1}), engine, initial=2, cycles=1)
+    assert engine.requests == [{"a": 4, "b": 4}]
+    assert reports[0].cycle.notes == ("shared instances: a 4 (75% of the work), b 1 (25% of the work) make 4",)
+
+
+def test_operators_that_come_and_go_share_the_target():
+    class Changing(FakeEngine):
+        def observe(self):
+            names = {10: ("a", "b"), 20: ("a", "b", "c"), 30: ("c",)}[self.time_s]
+            self.graph = Graph(operators=tuple(Operator(name=name) for name in names), shared=True)
+            return super().observe()
+
+    policy = Scripted({"a": 3, "b": 3}, Recommendation.hold("no"))
+    engine, reports = run(policy, Changing(graph=SHARED), cycles=3)
+    assert [report.cycle.target.parallelism for report in reports] == [
+        {"a": 3, "b": 3},
+        {"a": 3, "b": 3, "c": 3},
+        {"c": 3},
+    ]
+    assert engine.requests == [{"a": 3, "b": 3}, {"a": 3, "b": 3, "c": 3}, {"c": 3}]
+
+
+def test_the_target_is_reconciled_at_every_tick_and_every_cycle():
+    engine, _ = run(Scripted(1), FakeEngine(tick_s=2), cycles=3)
+    assert engine.reconciled == 1 + 3 * 5 + 3
+
+
+def test_repairs_of_the_engine_are_on_record():
+    engine = FakeEngine(tick_s=5, repairs=["operator 'a' was started again: lost its Python process"])
+    _, reports = run(Scripted(1), engine, cycles=2)
+    assert reports[0].cycle.events == ("operator 'a' was started again: lost its Python process",)
+    assert reports[1].cycle.events == ()
+
+
+def test_a_resumed_engine_brings_its_own_target():
+    class Resumed(FakeEngine):
+        def start(self, target):
+            return super().start(Target(parallelism={"a": 7}))
+
+    engine, reports = run(Scripted(Recommendation.hold("no")), Resumed())
+    assert engine.requests == []
+    assert reports[0].cycle.target.parallelism == {"a": 7}
+
+
 class Counting(Scripted):
-    """Wants one more every time it is asked, and asks to be left alone while the job cools down."""
+    """Wants one more every time it is asked, and does not want to be asked during a cooldown."""
 
     asked_while_cooling = False
 
     def decide(self, observation, memory):
         asked = memory.get("asked", 0) + 1
-        wish = Recommendation(parallelism={"a": observation.parallelism["a"] + 1}, reason=f"asked {asked} times")
-        return wish, {"asked": asked}
+        more = Recommendation(parallelism={"a": observation.parallelism["a"] + 1}, reason=f"asked {asked} times")
+        return more, {"asked": asked}
 
 
-def test_a_policy_can_ask_to_be_left_alone_during_the_cool_down():
-    _, cycles = run(Counting(), cycles=5, guards=Guards(cooldown_s=25))
-    assert [cycle["decision"]["reason"] for cycle in cycles] == [
+def test_a_policy_can_ask_to_be_left_alone_during_the_cooldown():
+    _, reports = run(Counting(), cycles=5, guards=Guards(cooldown_s=25))
+    assert [report.cycle.recommendation.reason for report in reports] == [
         "asked 1 times",
-        "cool-down: 15 of 25 s left, the policy is not asked",
-        "cool-down: 5 of 25 s left, the policy is not asked",
+        "cooldown: 15 of 25 s left, the policy is not asked",
+        "cooldown: 5 of 25 s left, the policy is not asked",
         "asked 2 times",
-        "cool-down: 15 of 25 s left, the policy is not asked",
+        "cooldown: 15 of 25 s left, the policy is not asked",
     ]
 
 
 def test_a_policy_that_raises_holds_and_the_loop_goes_on():
-    engine, cycles = run(Scripted(ZeroDivisionError("no busy time"), 2), cycles=2)
-    assert cycles[0]["problem"] == "policy failed: ZeroDivisionError: no busy time"
-    assert cycles[0]["applied"] is None
+    engine, reports = run(Scripted(ZeroDivisionError("no busy time"), 2), cycles=2)
+    problems = [report.cycle.problem for report in reports]
     # its memory did not move on, so it fails the same way again
-    assert cycles[1]["problem"] == cycles[0]["problem"]
-    assert engine.applied == []
+    assert problems == ["policy failed: ZeroDivisionError: no busy time"] * 2
+    assert engine.requests == []
 
 
 @pytest.mark.parametrize(
     ("nonsense", "problem"),
     [
-        (None, "policy returned None instead of a decision"),
-        (Recommendation(parallelism={"x": 2}, reason="2"), "policy wished for unknown operators: x"),
+        (None, "policy returned None instead of a recommendation"),
+        (Recommendation(parallelism={"x": 2}, reason="2"), "policy named unknown operators: x"),
     ],
 )
-def test_a_nonsense_wish_is_refused_by_name(nonsense, problem):
-    engine, cycles = run(Scripted(nonsense), cycles=1)
-    assert cycles[0]["problem"] == problem
-    assert engine.applied == []
+def test_a_nonsense_recommendation_is_refused_by_name(nonsense, problem):
+    engine, reports = run(Scripted(nonsense), cycles=1)
+    assert reports[0].cycle.problem == problem
+    assert engine.requests == []
+
+
+def test_sizes_are_refused_where_the_engine_cannot_apply_them():
+    sized = Recommendation(parallelism={"a": 2}, sizes={"a": {"large": 2}}, reason="2 large")
+    engine, reports = run(Scripted(sized), FakeEngine(abilities=frozenset()), cycles=1)
+    assert reports[0].cycle.problem == "the policy recommends instance sizes, which this engine cannot apply"
+    assert engine.requests == []
 
 
 def test_a_policy_that_overruns_holds_until_it_returns_and_its_answer_is_thrown_away():
@@ -154,20 +243,20 @@ def test_a_policy_that_overruns_holds_until_it_returns_and_its_answer_is_thrown_
     seen = Observation(time_s=0, interval_s=1, operators={"a": OperatorMetrics(parallelism=1)})
     first = decider.ask(seen, {})
     second = decider.ask(seen, {})
-    assert "no decision within 0.05 s" in first.problem
+    assert "no recommendation within 0.05 s" in first.problem
     assert "still busy" in second.problem
     assert first.memory == second.memory == {}
     gate.set()
     decider._overdue.join()
-    assert decider.ask(seen, {}).decision.parallelism == {"a": 2}
+    assert decider.ask(seen, {}).recommendation.parallelism == {"a": 2}
 
 
-@pytest.mark.parametrize("failure", [RuntimeError("no slots"), "rolled back: no slots"])
+@pytest.mark.parametrize("failure", [RuntimeError("no slots"), {"a": "rolled back: no slots"}])
 def test_a_failed_rescale_is_recorded_and_tried_again(failure):
-    engine, cycles = run(Scripted(3), FakeEngine(fails=[failure]))
-    assert "no slots" in cycles[0]["applied"]["error"]
-    assert cycles[1]["applied"]["error"] is None
-    assert engine.applied == [{"a": 3}]
+    engine, reports = run(Scripted(3), FakeEngine(fails=[failure]))
+    assert kinds(reports) == ["failed", "scaled", "held"]
+    assert "no slots" in reports[0].result.error
+    assert engine.requests[-1] == {"a": 3}
 
 
 def test_a_planner_that_fails_leaves_the_job_as_it_is():
@@ -176,10 +265,10 @@ def test_a_planner_that_fails_leaves_the_job_as_it_is():
             raise ValueError("3 tasks, 2 slots")
         return Placement(tasks={"w0": dict(parallelism)}), "all on w0"
 
-    engine, cycles = run(Scripted(3), planner=planner)
-    assert "3 tasks, 2 slots" in cycles[0]["applied"]["error"]
-    assert engine.applied == []
-    assert engine.plan.placement == Placement(tasks={"w0": {"a": 1}})
+    engine, reports = run(Scripted(3), planner=planner)
+    assert reports[0].cycle.problem == "not placed: ValueError: 3 tasks, 2 slots"
+    assert engine.requests == []
+    assert engine.target.placement == Placement(tasks={"w0": {"a": 1}})
 
 
 def test_the_planner_sees_where_tasks_are_now():
@@ -189,29 +278,83 @@ def test_the_planner_sees_where_tasks_are_now():
         seen.append(current)
         return Placement(tasks={"w0": dict(parallelism)}), f"{parallelism['a']} on w0"
 
-    engine, cycles = run(Scripted(3, 4), planner=planner)
+    engine, reports = run(Scripted(3, 4), planner=planner)
     assert seen == [None, Placement(tasks={"w0": {"a": 1}}), Placement(tasks={"w0": {"a": 3}})]
-    assert cycles[1]["plan"]["notes"] == ["4 on w0"]
-    assert engine.plan.placement == Placement(tasks={"w0": {"a": 4}})
+    assert reports[1].cycle.notes == ("4 on w0",)
+    assert engine.target.placement == Placement(tasks={"w0": {"a": 4}})
 
 
-def test_dry_run_does_everything_but_apply():
-    engine, cycles = run(Scripted(3), dry_run=True)
-    assert engine.applied == []
-    assert all(cycle["plan"]["parallelism"] == {"a": 3} and cycle["applied"] is None for cycle in cycles)
+def test_dry_run_does_everything_but_reconcile():
+    engine, reports = run(Scripted(3), FakeEngine(tick_s=1), dry_run=True)
+    assert engine.requests == []
+    assert engine.reconciled == 0
+    assert kinds(reports) == ["would_scale"] * 3
+    assert all(report.cycle.proposed.parallelism == {"a": 3} for report in reports)
+    assert all(report.cycle.target.parallelism == {"a": 1} for report in reports)
 
 
-def test_cool_down_holds_the_second_action_back():
-    engine, cycles = run(Scripted(2, 3), guards=Guards(cooldown_s=20), cycles=4)
-    assert engine.applied == [{"a": 2}, {"a": 3}]
-    assert [cycle["cooling"] for cycle in cycles] == [False, True, False, False]
+def test_cooldown_holds_the_second_action_back():
+    engine, reports = run(Scripted(2, 3), guards=Guards(cooldown_s=20), cycles=4)
+    assert engine.requests == [{"a": 2}, {"a": 3}]
+    assert kinds(reports) == ["scaled", "cooldown", "scaled", "held"]
 
 
 def test_what_was_learned_survives_a_restart(tmp_path):
     store = MemoryStore(tmp_path / "memory.json", "scripted")
     run(Scripted(1), store=store, cycles=2)
-    _, cycles = run(Scripted(1, 1, 5), store=store, cycles=1)
-    assert cycles[0]["plan"]["parallelism"] == {"a": 5}
+    _, reports = run(Scripted(1, 1, 5), store=store, cycles=1)
+    assert reports[0].cycle.target.parallelism == {"a": 5}
+
+
+class Poisoned(Scripted):
+    def decide(self, observation, memory):
+        recommendation, learned = super().decide(observation, memory)
+        return recommendation, {**learned, "mean": math.nan}
+
+
+def test_a_memory_that_cannot_be_saved_is_a_hold_on_record_not_the_end(tmp_path):
+    store = MemoryStore(tmp_path / "memory.json", "poisoned")
+    engine, reports = run(Poisoned(3), store=store)
+    assert len(reports) == 3
+    assert engine.requests == []
+    assert "the policy's memory cannot be saved" in reports[0].cycle.problem
+    assert store.load() == {}
+
+
+def test_a_disk_that_refuses_the_memory_does_not_end_the_loop(tmp_path, monkeypatch):
+    def full(*args, **options):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("sluice.control.memory.replace_file", full)
+    engine, reports = run(Scripted(3), store=MemoryStore(tmp_path / "memory.json", "scripted"))
+    assert engine.requests == [{"a": 3}]
+    assert reports[1].cycle.events == ("memory was not saved: no space left",)
+
+
+def test_a_cycle_is_on_record_before_its_effect_and_before_memory_is_saved(tmp_path):
+    order = []
+
+    class Engine(FakeEngine):
+        def reconcile(self, target):
+            if target != self.target:
+                order.append("effect")
+            return super().reconcile(target)
+
+    class Journal(MemoryJournal):
+        def append(self, record):
+            order.append(record.kind)
+            super().append(record)
+
+    class Store(MemoryStore):
+        def save(self, memory):
+            order.append("memory")
+            super().save(memory)
+
+    loop = Loop(
+        engine=Engine(), decider=Decider(Scripted(3)), journal=Journal(), store=Store(tmp_path / "m.json", "scripted")
+    )
+    loop.run(Target(parallelism={"a": 1}), duration_s=10, interval_s=10)
+    assert order == ["cycle", "effect", "outcome", "memory", "end"]
 
 
 def test_the_engine_is_stopped_and_counted_even_if_observing_fails():
@@ -225,17 +368,32 @@ def test_the_engine_is_stopped_and_counted_even_if_observing_fails():
     with pytest.raises(OSError, match="gone"):
         loop.run(Target(parallelism={"a": 1}), duration_s=30, interval_s=10)
     assert engine.stopped == 1
-    assert journal.entries[-1]["kind"] == "end"
+    assert journal.end().error == "OSError: gone"
+
+
+def test_watchers_see_every_cycle_and_what_comes_of_it_later():
+    seen = []
+    engine = FakeEngine(room=1, tick_s=1)
+    journal = MemoryJournal()
+    loop = Loop(engine=engine, decider=Decider(Scripted(2)), journal=journal, fulfil_within_s=15)
+    loop.run(Target(parallelism={"a": 1}), duration_s=30, interval_s=10, on_report=seen.append)
+    assert [(report.cycle.cycle, report.result.kind) for report in seen] == [
+        (0, "waiting"),
+        (1, "held"),
+        (0, "unfulfilled"),
+        (2, "held"),
+    ]
+    assert [type(record) for record in journal.records] == [Cycle, Outcome, Cycle, Outcome, Cycle, End]
 
 
 def test_a_request_to_stop_ends_the_run_after_the_cycle():
     answers = iter([False, True])
-    _, cycles = run(Scripted(1), cycles=9, should_stop=lambda: next(answers))
-    assert len(cycles) == 1
+    _, reports = run(Scripted(1), cycles=9, should_stop=lambda: next(answers))
+    assert len(reports) == 1
 
 
-def test_what_the_end_of_a_run_leaves_over_is_noted_but_not_decided_on():
-    engine, cycles = run(Scripted(2, 3), cycles=1.3)
-    assert engine.applied == [{"a": 2}]
-    assert [cycle["time_s"] for cycle in cycles] == [10, 13]
-    assert "too short a window" in cycles[1]["decision"]["reason"]
+def test_what_the_end_of_a_run_leaves_over_is_on_record_but_not_decided_on():
+    engine, reports = run(Scripted(2, 3), cycles=1.3)
+    assert engine.requests == [{"a": 2}]
+    assert [report.cycle.time_s for report in reports] == [10, 13]
+    assert "too short to decide on" in reports[1].cycle.recommendation.reason

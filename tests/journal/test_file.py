@@ -2,59 +2,160 @@
 
 import json
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
-from sluice.journal.file import FileJournal, encode, read_journal
+from sluice.journal.file import FileJournal, MemoryJournal, read_journal, read_runs
+from sluice.journal.records import Choice, Cycle, journal_schema
+from tests.journal.records import cycle, end, header, outcome
 
 
-def write(path, entries):
+def write(path, records):
     journal = FileJournal(path)
-    for entry in entries:
-        journal.append(entry)
+    for record in records:
+        journal.append(record)
     journal.close()
+
+
+RECORDS = [header(), cycle(0, action="apply"), outcome(0, 1, 2), cycle(1), end()]
 
 
 def test_what_is_appended_is_read_back_in_order(tmp_path):
     path = tmp_path / "deep" / "journal.jsonl"
-    write(path, [{"cycle": 0}, {"cycle": 1}])
-    write(path, [{"cycle": 2}])
-    assert [entry["cycle"] for entry in read_journal(path)] == [0, 1, 2]
+    write(path, RECORDS[:3])
+    write(path, RECORDS[3:])
+    assert list(read_journal(path)) == RECORDS
 
 
-@given(cut=st.integers(0, 200))
+@given(cut=st.integers(0, 3000))
 def test_a_crash_in_mid_write_loses_at_most_the_last_line(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
-    entries = [{"cycle": number, "text": "x" * number * 7} for number in range(5)]
-    whole = b"".join(encode(entry) for entry in entries)
+    whole = b"".join(record.to_json().encode() + b"\n" for record in RECORDS)
     torn = whole[: max(0, len(whole) - cut)]
     path.write_bytes(torn)
     complete = torn.count(b"\n")
-    assert list(read_journal(path)) == entries[:complete]
-    write(path, [{"after": True}])
-    assert list(read_journal(path)) == [*entries[:complete], {"after": True}]
+    assert list(read_journal(path)) == RECORDS[:complete]
+    write(path, [header()])
+    assert list(read_journal(path)) == [*RECORDS[:complete], header()]
 
 
 def test_a_torn_tail_longer_than_a_block_is_cut_off_too(tmp_path):
     path = tmp_path / "journal.jsonl"
-    path.write_bytes(encode({"cycle": 0}) + b"y" * 10_000)
-    write(path, [{"cycle": 1}])
-    assert [entry["cycle"] for entry in read_journal(path)] == [0, 1]
+    path.write_bytes(header().to_json().encode() + b"\n" + b"y" * 10_000)
+    write(path, [cycle(0)])
+    assert list(read_journal(path)) == [header(), cycle(0)]
 
 
-def test_a_broken_line_in_the_middle_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (b"nonsense", "line 2: "),
+        (b'{"kind":"cycle","cycle":-1}', "line 2: cycle"),
+        (b'{"kind":"picture"}', "line 2: .*picture"),
+        (b"[1]", "line 2: "),
+    ],
+)
+def test_a_broken_line_in_the_middle_is_named(tmp_path, broken, message):
     path = tmp_path / "journal.jsonl"
-    path.write_bytes(b'{"a":1}\nnonsense\n{"a":2}\n')
-    with pytest.raises(BadInputError, match="line 2: not JSON"):
+    lines = [header().to_json().encode(), broken, end().to_json().encode()]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    with pytest.raises(BadInputError, match=message):
+        list(read_journal(path))
+
+
+def test_a_format_from_the_future_is_refused_by_number(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    path.write_text(json.dumps({**header().to_data(), "format": 3}) + "\n")
+    with pytest.raises(BadInputError, match="format 3; this version reads formats 1 to 2"):
         list(read_journal(path))
 
 
 def test_a_missing_journal_is_one_clear_error(tmp_path):
     with pytest.raises(BadInputError, match="cannot read journal"):
         list(read_journal(tmp_path / "none.jsonl"))
+
+
+def test_a_journal_that_cannot_be_written_is_one_clear_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInputError, match="cannot write journal"):
+        FileJournal(tmp_path / "file" / "journal.jsonl")
+
+
+def test_every_line_follows_the_published_schema(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    write(path, RECORDS)
+    validator = jsonschema.Draft202012Validator(journal_schema())
+    for line in path.read_text().splitlines():
+        validator.validate(json.loads(line))
+
+
+def test_a_journal_in_memory_keeps_the_header_and_the_newest_records():
+    journal = MemoryJournal(limit=2)
+    for record in [header(), *(cycle(number) for number in range(9))]:
+        journal.append(record)
+    assert journal.records == [header(), cycle(7), cycle(8)]
+
+
+def old_cycle(number, *, applied=None, cooling=False, dry_run=False, planned=2):
+    seen = {"source": {"parallelism": 2, "input_rate": 5.0, "arrival_rate": 5.0}}
+    return {
+        "kind": "cycle",
+        "cycle": number,
+        "time_s": 15.0 * (number + 1),
+        "observation": {"time_s": 15.0 * (number + 1), "interval_s": 15.0, "operators": seen, "edges": []},
+        "decision": {"parallelism": {"source": planned}, "reason": "2", "sizes": {}, "measures": {}},
+        "problem": None,
+        "plan": {"parallelism": {"source": planned}, "sizes": {}, "placement": None, "notes": ["noted"]},
+        "cooling": cooling,
+        "dry_run": dry_run,
+        "applied": applied,
+    }
+
+
+def test_a_journal_of_the_first_format_is_read(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    changed = {"changed": {"source": [2, 4]}, "downtime_s": 1.5, "detail": None, "error": None}
+    failed = {"changed": {}, "downtime_s": 0.0, "detail": None, "error": "no slots"}
+    counted = {"arrived": 9, "processed": 8, "waiting": 1, "lost": 0, "duplicated": 0, "downtime_s": 1.5}
+    entries = [
+        {
+            "kind": "run",
+            "version": "0.1.0",
+            "engine": "sim",
+            "pipeline": {"name": "q1", "settings": {}},
+            "policy": {"name": "ds2", "set": {"warm_up": 2}},
+            "guards": {"max_slots": 80},
+            "graph": {"operators": [{"name": "source"}], "edges": []},
+            "duration_s": 75.0,
+            "interval_s": 15.0,
+            "speedup": 1.0,
+            "seed": 3,
+            "slo_s": 30.0,
+        },
+        old_cycle(0, applied=changed, planned=4),
+        old_cycle(1, applied=failed, planned=4),
+        old_cycle(2, cooling=True, planned=4),
+        old_cycle(3, dry_run=True, planned=4),
+        old_cycle(4),
+        {"kind": "end", "time_s": 75.0, "records": counted},
+    ]
+    path.write_text("".join(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries))
+    (run,) = read_runs(tmp_path)
+    assert run.header.policy == Choice(name="ds2", settings={"warm_up": 2})
+    kinds = [report.result.kind for report in run.reports]
+    assert kinds == ["scaled", "failed", "cooldown", "would_scale", "held"]
+    assert run.reports[0].result.changed == {"source": (2, 4)}
+    assert run.reports[1].result.error == "source: no slots"
+    assert run.end.records.waiting == 1
+    # what is appended to an old journal today is read as today's
+    write(path, RECORDS)
+    runs = read_runs(path)
+    assert len(runs) == 2
+    assert isinstance(runs[1].reports[0].cycle, Cycle)
 
 
 def test_memory_comes_back_and_is_replaced_whole(tmp_path):

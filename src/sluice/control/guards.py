@@ -118,10 +118,11 @@ class Guards:
         return _noted(counts, limited, f"at most +{self.max_step} per action", notes)
 
     def _bound(self, counts: dict[str, int], graph: Graph, notes: list[str]) -> dict[str, int]:
+        least = self._least(graph)
         bounded = {}
         for op in graph.operators:
             highs = [high for high in (self.max_parallelism, op.max_parallelism) if high is not None]
-            bounded[op.name] = max(self._least(graph)[op.name], min([counts[op.name], *highs]))
+            bounded[op.name] = max(least[op.name], min([counts[op.name], *highs]))
         return _noted(counts, bounded, "min/max parallelism", notes)
 
     def _least(self, graph: Graph) -> dict[str, int]:

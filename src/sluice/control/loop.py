@@ -14,7 +14,6 @@ from sluice.control.engine import Engine
 from sluice.control.guards import Guards, Situation
 from sluice.control.memory import MemoryStore
 from sluice.control.state import Request, State
-from sluice.errors import SluiceError
 from sluice.journal.file import Journal
 from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Status
 from sluice.journal.results import CycleReport
@@ -124,8 +123,8 @@ class Loop:
             try:
                 target, sentences = self._placed(target, observation)
                 notes += sentences
-            except SluiceError as error:
-                target, action, problem = state.target, "none", str(error)
+            except Exception as error:
+                target, action, problem = state.target, "none", f"not placed: {type(error).__name__}: {error}"
         report = CycleReport(
             Cycle(
                 cycle=number,
