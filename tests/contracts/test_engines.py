@@ -62,7 +62,7 @@ def test_an_observation_names_the_operators_and_edges_of_the_graph(engine):
 def test_applying_changes_what_differs_and_says_so(engine):
     engine.clock.sleep_s(10)
     engine.observe()
-    applied = engine.apply(Target(parallelism={"source": 1, "work": 3}))
+    applied = engine.reconcile(Target(parallelism={"source": 1, "work": 3}))
     assert applied.error is None
     assert applied.changed == {"work": (1, 3)}
     engine.clock.sleep_s(10)
@@ -74,7 +74,7 @@ def test_more_instances_do_more(engine):
     engine.observe()
     engine.clock.sleep_s(20)
     before = engine.observe().operators["work"].input_rate
-    engine.apply(Target(parallelism={"source": 1, "work": 3}))
+    engine.reconcile(Target(parallelism={"source": 1, "work": 3}))
     engine.clock.sleep_s(20)
     assert engine.observe().operators["work"].input_rate > 1.2 * before
 
@@ -82,14 +82,14 @@ def test_more_instances_do_more(engine):
 def test_the_same_plan_changes_nothing(engine):
     engine.clock.sleep_s(10)
     engine.observe()
-    applied = engine.apply(INITIAL)
+    applied = engine.reconcile(INITIAL)
     assert applied.changed == {}
     assert applied.downtime_s == 0
 
 
 def test_stopping_counts_every_record_and_may_be_called_twice(engine):
     engine.clock.sleep_s(20)
-    engine.apply(Target(parallelism={"source": 2, "work": 2}))
+    engine.reconcile(Target(parallelism={"source": 2, "work": 2}))
     engine.clock.sleep_s(20)
     counted = engine.stop()
     assert counted.arrived == counted.processed + counted.waiting

@@ -80,7 +80,7 @@ def test_a_stopped_run_goes_on_where_it_was_with_the_plan_it_had(spark, tmp_path
     first = started(spark, tmp_path)
     append(first, numbers(0, 500), 0)
     wait_until(lambda: drained(first), first, "drained pipeline")
-    assert first.apply(Target(parallelism={"checked": 3, "totals": 5})).error is None
+    assert first.reconcile(Target(parallelism={"checked": 3, "totals": 5})).error is None
     assert first.runtime.queries["totals"].state.state_partitions == 5
     append(first, numbers(500, 500), 1)
     first.stop()
@@ -109,7 +109,7 @@ def test_a_failing_operator_is_named_with_its_traceback_and_loses_nothing(spark,
     with pytest.raises(OperatorFailedError, match=r"operator 'checked' failed: .*six is right out") as caught:
         wait_until(lambda: False, failing, "end")
     assert "in picky" in caught.value.details
-    assert failing.apply(Target(parallelism={"checked": 2, "totals": 1})).error is not None
+    assert failing.reconcile(Target(parallelism={"checked": 2, "totals": 1})).error is not None
     count = failing.stop()
     assert (count.arrived, count.processed, count.waiting, count.lost) == (10, 5, 5, 0)
 
@@ -131,7 +131,7 @@ def test_a_rewrite_that_fails_leaves_the_operator_as_it_was(spark, tmp_path, mon
             raise OSError("no space left on device")
 
         monkeypatch.setattr(engine.runtime.queries["totals"], "rewrite_state", fails)
-        applied = engine.apply(Target(parallelism={"checked": 2, "totals": 8}))
+        applied = engine.reconcile(Target(parallelism={"checked": 2, "totals": 8}))
         assert applied.changed == {"checked": (1, 2)}
         assert applied.error == "totals stays at 2: no space left on device"
         append(engine, numbers(100, 100), 1)
@@ -154,7 +154,7 @@ def test_plans_that_cannot_be_run_are_refused_and_the_old_one_runs_on(spark, tmp
             "the plan names no parallelism for operator 'totals'": {"checked": 1},
         }
         for complaint, wish in refused.items():
-            assert engine.apply(Target(parallelism=wish)).error == complaint
+            assert engine.reconcile(Target(parallelism=wish)).error == complaint
         assert engine.runtime.parallelism == {"checked": 1, "totals": 1}
     finally:
         engine.stop()

@@ -161,7 +161,7 @@ def test_a_rescale_stops_the_job_or_only_what_changes(rescale, stands_still):
     engine = started(job(op("source"), op("sink"), buffer_records=None, rescale=rescale, downtime_s=5), 100)
     engine.clock.sleep_s(10)
     engine.observe()
-    applied = engine.apply(Target(parallelism={"source": 1, "sink": 2}))
+    applied = engine.reconcile(Target(parallelism={"source": 1, "sink": 2}))
     engine.clock.sleep_s(5)
     seen = engine.observe().operators
     assert applied.downtime_s == 5
@@ -176,7 +176,7 @@ def test_more_state_makes_a_rescale_slower():
     )
     engine = started(the_job, 100)
     engine.clock.sleep_s(10)
-    applied = engine.apply(Target(parallelism={"source": 1, "count": 2}))
+    applied = engine.reconcile(Target(parallelism={"source": 1, "count": 2}))
     assert applied.downtime_s == pytest.approx(1 + 10 * 100 * 1000 / 50_000)
 
 
@@ -193,7 +193,7 @@ def test_new_instances_join_after_they_have_started():
     engine = started(job(op("source", 100), instance_start_s=5), 1000)
     engine.clock.sleep_s(1)
     engine.observe()
-    engine.apply(Target(parallelism={"source": 3}))
+    engine.reconcile(Target(parallelism={"source": 3}))
     rates = []
     for _ in range(6):
         engine.clock.sleep_s(1)
@@ -204,7 +204,7 @@ def test_new_instances_join_after_they_have_started():
 def test_applying_the_same_plan_again_costs_nothing():
     engine = started(job(op("source"), downtime_s=9), 10)
     engine.clock.sleep_s(1)
-    assert engine.apply(Target(parallelism={"source": 1})).downtime_s == 0
+    assert engine.reconcile(Target(parallelism={"source": 1})).downtime_s == 0
 
 
 SIZES = (

@@ -110,7 +110,7 @@ def test_records_are_conserved_exactly_whatever_happens(data):
         engine.clock.sleep_s(data.draw(st.integers(1, 25)))
         assert_conserved(engine)
         engine.observe()
-        engine.apply(data.draw(plans(job)))
+        engine.reconcile(data.draw(plans(job)))
     counted = engine.stop()
     assert counted.lost == counted.duplicated == 0
     assert counted.arrived == counted.processed + counted.waiting

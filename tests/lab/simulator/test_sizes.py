@@ -51,7 +51,7 @@ def test_the_observation_tells_the_sizes():
 def test_a_swapped_size_needs_its_time_to_start_and_the_old_one_works_on():
     running = engine(start_s=30.0)
     running.start(plan(micro=1))
-    running.apply(plan(xlarge=1))
+    running.reconcile(plan(xlarge=1))
     assert rate(running) == pytest.approx(100)
     running.clock.sleep_s(10)
     running.observe()
