@@ -96,7 +96,7 @@ def test_a_wish_is_applied_and_recorded_with_its_reason():
 class Counting(Scripted):
     """Wants one more every time it is asked, and asks to be left alone while the job cools down."""
 
-    asked_while_cooling = False
+    decides_during_cooldown = False
 
     def decide(self, observation, memory):
         asked = memory.get("asked", 0) + 1
