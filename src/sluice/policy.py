@@ -1,7 +1,7 @@
-"""What a policy is: an observation and its own memory in, a decision and the new memory out.
+"""What a policy is: an observation and its own memory in, a recommendation and the new memory out.
 
 No clock, no I/O, no Spark. Time is `observation.time_s`; chance, where needed, comes from a seed parameter and
-a counter kept in memory. Memory is plain JSON data; what is given in is never changed, a new one is returned.
+a counter kept in memory. Memory is plain JSON data: a policy never changes the one it is given, it returns a new one.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ EMPTY_MEMORY: Memory = {}
 class Policy(Protocol):
     """Implemented by frozen keyword-only dataclasses whose fields are the parameters.
 
-    A class attribute `asked_while_cooling = False` says that windows within a cool-down would mislead it.
+    Two class attributes are optional: `decides_during_cooldown = False` where the windows of a cooldown would mislead
+    the policy, and `recommends_sizes = True` where it recommends sizes of instances, not only their number.
     """
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        """The wish for the next window. Raising is allowed to nobody's harm: the loop holds and records it."""
+        """The recommendation for the next window. A policy may raise; the loop then holds and records why."""
         ...
 
 
@@ -31,15 +32,15 @@ policies: Registry[Policy] = Registry("policy", "sluice.policies")
 policy = policies.register
 
 
-def asked_while_cooling(policy: Policy) -> bool:
-    """Whether the policy wants to see the windows of a cool-down, though it cannot act in them; most do.
+def decides_during_cooldown(policy: Policy) -> bool:
+    """Whether the policy sees the windows of a cooldown, though none of its recommendations is applied; most do.
 
-    They show the restart and the catching up after it rather than the load. One that keeps its largest wish of some
-    minutes would act on them when the cool-down ends.
+    Those windows show the restart and the catching up after it rather than the load. A policy that recommends the
+    largest of some minutes would act on them when the cooldown ends.
     """
-    return bool(getattr(policy, "asked_while_cooling", True))
+    return bool(getattr(policy, "decides_during_cooldown", True))
 
 
 def recommends_sizes(policy: Policy) -> bool:
-    """Whether the policy recommends instance sizes, which not every engine can apply; most do not."""
+    """Whether it recommends sizes of instances; an engine that cannot apply sizes refuses such a policy."""
     return bool(getattr(policy, "recommends_sizes", False))

@@ -179,7 +179,7 @@ def test_a_resumed_engine_brings_its_own_target():
 class Counting(Scripted):
     """Wants one more every time it is asked, and does not want to be asked during a cooldown."""
 
-    asked_while_cooling = False
+    decides_during_cooldown = False
 
     def decide(self, observation, memory):
         asked = memory.get("asked", 0) + 1

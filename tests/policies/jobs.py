@@ -21,7 +21,7 @@ def job(*edges: str, time_s: float = 0.0, interval_s: float = 15.0, **operators:
     )
 
 
-def wish(policy: Policy, observation: Observation) -> dict[str, int]:
+def recommended(policy: Policy, observation: Observation) -> dict[str, int]:
     return policy.decide(observation, EMPTY_MEMORY)[0].parallelism
 
 

@@ -9,7 +9,7 @@ import pytest
 from sluice.model import Observation, Recommendation
 from sluice.policies.dhalion import Dhalion, Diagnosis, Symptoms, regulate
 from sluice.policy import EMPTY_MEMORY
-from tests.policies.jobs import job, wish
+from tests.policies.jobs import job, recommended
 
 QUIET = {"backpressure": 0.0, "buffer_usage": 0.5}
 SOURCE = {"parallelism": 4, "input_rate": 8000.0, "backpressure": 0.0, "lag": 50_000, "lag_rate": 0.0}
@@ -51,7 +51,7 @@ def chain(source: dict[str, Any] | None = None, **changes: dict[str, Any]) -> Ob
 )
 def test_scaling_up_the_one_bottleneck(changes, wanted):
     now = {"source": 4, "map": 8, "sink": 6}
-    assert wish(Dhalion(), chain(**changes)) == (now | wanted if wanted else {})
+    assert recommended(Dhalion(), chain(**changes)) == (now | wanted if wanted else {})
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_scaling_up_the_one_bottleneck(changes, wanted):
 )
 def test_scaling_down_when_healthy(changes, wanted):
     observation = chain(**changes)
-    assert wish(Dhalion(), observation) == (observation.parallelism | wanted if wanted else {})
+    assert recommended(Dhalion(), observation) == (observation.parallelism | wanted if wanted else {})
 
 
 def test_of_two_successors_of_a_blocked_operator_the_busier_one_is_the_bottleneck():
@@ -86,7 +86,7 @@ def test_of_two_successors_of_a_blocked_operator_the_busier_one_is_the_bottlenec
         left={"parallelism": 2, "busy": 0.2} | QUIET,
         right={"parallelism": 3, "busy": 1.0} | QUIET,
     )
-    assert wish(Dhalion(), observation) == {"source": 4, "left": 2, "right": 6}
+    assert recommended(Dhalion(), observation) == {"source": 4, "left": 2, "right": 6}
 
 
 def test_between_topics_each_operator_is_its_own_bottleneck_and_the_one_that_lacks_most_goes_first():
@@ -95,8 +95,8 @@ def test_between_topics_each_operator_is_its_own_bottleneck_and_the_one_that_lac
         source={"parallelism": 2, "input_rate": 10_000.0, "lag": 50_000, "lag_rate": 2000.0},
         map={"parallelism": 2, "input_rate": 4000.0, "lag": 90_000, "lag_rate": 6000.0},
     )
-    assert wish(Dhalion(), observation) == {"source": 2, "map": 5}  # 2 * (1 + 6000 / 4000)
-    assert wish(Dhalion(scale_all_bottlenecks=True), observation) == {"source": 3, "map": 5}
+    assert recommended(Dhalion(), observation) == {"source": 2, "map": 5}  # 2 * (1 + 6000 / 4000)
+    assert recommended(Dhalion(scale_all_bottlenecks=True), observation) == {"source": 3, "map": 5}
 
 
 def test_several_bottlenecks_at_once_is_an_option():
@@ -108,23 +108,23 @@ def test_several_bottlenecks_at_once_is_an_option():
         x={"parallelism": 2} | QUIET,
         y={"parallelism": 4} | QUIET,
     )
-    assert wish(Dhalion(), observation) == {"a": 4, "b": 4, "x": 4, "y": 4}
-    assert wish(Dhalion(scale_all_bottlenecks=True), observation) == {"a": 4, "b": 4, "x": 4, "y": 5}
+    assert recommended(Dhalion(), observation) == {"a": 4, "b": 4, "x": 4, "y": 4}
+    assert recommended(Dhalion(scale_all_bottlenecks=True), observation) == {"a": 4, "b": 4, "x": 4, "y": 5}
 
 
-def test_with_the_bottleneck_whoever_would_be_the_next_one_can_grow_too():
+def test_with_the_bottleneck_the_next_one_can_grow_too():
     # map doubles; sink, 90 % busy, would need 1.8 times what it has; the source, 40 % busy, can send twice as much
     observation = chain(source={"backpressure": 0.5, "busy": 0.4}, sink={"busy": 0.9})
-    assert wish(Dhalion(), observation) == {"source": 4, "map": 16, "sink": 6}
-    assert wish(Dhalion(scale_all_bottlenecks=True), observation) == {"source": 4, "map": 16, "sink": 11}
+    assert recommended(Dhalion(), observation) == {"source": 4, "map": 16, "sink": 6}
+    assert recommended(Dhalion(scale_all_bottlenecks=True), observation) == {"source": 4, "map": 16, "sink": 11}
 
 
 def test_scaling_down_by_measured_use_is_an_option():
     # 8 instances 30 % busy need 8 * 0.3 / 0.8 = 3; a busy one is not scaled up by this
     by_use = Dhalion(scale_down_use=0.8)
-    assert wish(by_use, chain(map={"buffer_usage": 0.0, "busy": 0.3}))["map"] == 3
-    assert wish(by_use, chain(map={"buffer_usage": 0.0, "busy": 0.95})) == {}
-    assert wish(by_use, chain(map={"buffer_usage": 0.0, "busy": None}))["map"] == 6  # unknown use: by the factor
+    assert recommended(by_use, chain(map={"buffer_usage": 0.0, "busy": 0.3}))["map"] == 3
+    assert recommended(by_use, chain(map={"buffer_usage": 0.0, "busy": 0.95})) == {}
+    assert recommended(by_use, chain(map={"buffer_usage": 0.0, "busy": None}))["map"] == 6  # unknown use: by the factor
 
 
 def test_the_reason_names_symptom_and_factor():

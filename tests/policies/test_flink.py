@@ -9,9 +9,10 @@ import pytest
 from sluice.model import Observation
 from sluice.policies.flink import Flink
 from sluice.policy import EMPTY_MEMORY
-from tests.policies.jobs import decisions, job, wish
+from tests.policies.jobs import decisions, job, recommended
 
 PLAIN = Flink(restart_s=0.0)
+AT_ONCE_AVERAGED = Flink(restart_s=0.0, scale_down_delay_s=0.0, stabilisation_s=0.0)
 AT_ONCE = Flink(restart_s=0.0, scale_down_delay_s=0.0, stabilisation_s=0.0, metric_window_s=1.0)
 
 
@@ -45,7 +46,7 @@ def source(load: float, parallelism: int = 4, each: float = 100.0, time_s: float
     ],
 )
 def test_one_operator(policy, observation, wanted):
-    assert wish(policy, observation).get("source") == wanted
+    assert recommended(policy, observation).get("source") == wanted
 
 
 def test_lag_to_catch_up_is_passed_on_downstream():
@@ -62,26 +63,26 @@ def test_lag_to_catch_up_is_passed_on_downstream():
         },
         map={"parallelism": 2, "input_rate": 200, "busy": 1.0},
     )
-    assert wish(PLAIN, observation) == {"source": 4, "map": 5}
+    assert recommended(PLAIN, observation) == {"source": 4, "map": 5}
 
 
-def test_one_operator_outside_its_band_brings_all_wishes():
+def test_one_operator_outside_its_band_changes_all():
     # map is outside; source, at utilisation 0.9, is inside, but 360 / 0.7 = 514 rides along
     observation = job(
         "source>map",
         source={"parallelism": 4, "input_rate": 360, "output_rate": 360, "busy": 0.9, "arrival_rate": 360},
         map={"parallelism": 2, "input_rate": 300, "busy": 1.0, "lag_rate": 60},
     )
-    assert wish(PLAIN, observation) == {"source": 6, "map": 4}
+    assert recommended(PLAIN, observation) == {"source": 6, "map": 4}
     calm = job(
         "source>map",
         source={"parallelism": 4, "input_rate": 360, "output_rate": 360, "busy": 0.9, "arrival_rate": 360},
         map={"parallelism": 4, "input_rate": 360, "busy": 0.6},
     )
-    assert wish(PLAIN, calm) == {}
+    assert recommended(PLAIN, calm) == {}
 
 
-def test_a_wish_to_shrink_waits_an_hour_and_the_largest_of_it_counts():
+def test_shrinking_waits_an_hour_and_goes_to_the_most_needed_in_it():
     # 10 instances: 100 rec/s asks for 4 (at most 60 % fewer), 300 rec/s for 300 / 0.7 / 100 = 4.3 -> 5
     loads = {0: 100.0, 1800: 300.0, 3599: 100.0, 3600: 100.0}
     story = [source(load, parallelism=10, time_s=at) for at, load in loads.items()]
@@ -90,7 +91,7 @@ def test_a_wish_to_shrink_waits_an_hour_and_the_largest_of_it_counts():
     assert "may shrink to 4 in 3,600 s" in made[0].reason
 
 
-def test_growth_cancels_a_pending_wish_to_shrink():
+def test_growth_cancels_pending_shrinking():
     story = [source(100.0, time_s=0), source(380.0, time_s=1800), source(100.0, time_s=3600)]
     assert all(decision.is_hold for decision in decisions(Flink(restart_s=0.0, metric_window_s=1.0), story))
 
@@ -100,6 +101,17 @@ def test_rates_are_averaged_over_the_metric_window():
     story = [source(300.0, time_s=0), source(500.0, time_s=15)]
     made = decisions(Flink(restart_s=0.0, utilisation_band=0.2), story)
     assert made[1].parallelism == {"source": 6}
+
+
+def test_averages_survive_a_change_of_the_order_in_which_operators_are_reported():
+    def two(order: tuple[str, str], time_s: float) -> Observation:
+        loads = {"small": 300.0, "large": 3000.0}
+        seen = {name: source(loads[name], parallelism=40).operators["source"].model_dump() for name in order}
+        return job(**seen, time_s=time_s)
+
+    made = decisions(AT_ONCE_AVERAGED, [two(("small", "large"), 0), two(("large", "small"), 60)])
+    # 300 / 0.7 = 429, at most 60 % fewer at once; 3000 / 0.7 = 4286 -> 43
+    assert made[0].parallelism == made[1].parallelism == {"small": 16, "large": 43}
 
 
 def test_metrics_right_after_a_rescale_are_ignored_and_averages_start_anew():
@@ -136,7 +148,7 @@ def test_operators_of_unknown_rate_are_kept():
         source={"parallelism": 4, "input_rate": 400, "output_rate": 400, "busy": 1.0, "arrival_rate": 700},
         map={"parallelism": 2, "input_rate": 400, "busy": None},
     )
-    assert wish(PLAIN, observation) == {"source": 10, "map": 2}
+    assert recommended(PLAIN, observation) == {"source": 10, "map": 2}
 
 
 def test_the_reason_has_capacity_and_need():

@@ -10,7 +10,7 @@ from sluice.model import Observation
 from sluice.policies.hpa_cpu import HpaCpu
 from sluice.policies.hpa_varga import HpaVarga
 from sluice.policy import EMPTY_MEMORY
-from tests.policies.jobs import decisions, job, wish
+from tests.policies.jobs import decisions, job, recommended
 
 
 def at_cpu(cpu: float | None, parallelism: int = 4, time_s: float = 0.0) -> Observation:
@@ -29,15 +29,15 @@ def at_cpu(cpu: float | None, parallelism: int = 4, time_s: float = 0.0) -> Obse
     ],
 )
 def test_cpu_by_the_ratio_rule(cpu, wanted):
-    assert wish(HpaCpu(), at_cpu(cpu)).get("map") == wanted
+    assert recommended(HpaCpu(), at_cpu(cpu)).get("map") == wanted
 
 
 def test_a_target_at_the_ceiling_of_the_metric_never_scales_up():
-    assert wish(HpaCpu(target=0.9), at_cpu(0.9)) == {}
-    assert wish(HpaCpu(target=1.0), at_cpu(0.9, parallelism=10)) == {"map": 9}
+    assert recommended(HpaCpu(target=0.9), at_cpu(0.9)) == {}
+    assert recommended(HpaCpu(target=1.0), at_cpu(0.9, parallelism=10)) == {"map": 9}
 
 
-def test_the_largest_wish_of_the_window_is_applied():
+def test_the_largest_of_the_window_is_recommended():
     story = [at_cpu(0.9, time_s=0), at_cpu(0.2, time_s=299), at_cpu(0.2, time_s=300)]
     assert [decision.parallelism.get("map") for decision in decisions(HpaCpu(), story)] == [6, 6, 2]
 
@@ -64,13 +64,13 @@ def test_unknown_metrics_keep_one_operator_and_are_named():
     ],
 )
 def test_kubernetes_tolerance(cpu, wanted):
-    assert wish(HpaCpu(tolerance=0.1), at_cpu(cpu)).get("map") == wanted
+    assert recommended(HpaCpu(tolerance=0.1), at_cpu(cpu)).get("map") == wanted
 
 
 def test_kubernetes_step_policies_limit_growth_per_period():
-    # nine times as many are wished for: 2 get 4 more, 6 and 20 become twice as many
+    # nine times as many are desired: 2 get 4 more, 6 and 20 become twice as many
     limited = HpaCpu(target=0.1, step_policies=True)
-    grown = [wish(limited, at_cpu(0.9, parallelism=count))["map"] for count in (2, 6, 20)]
+    grown = [recommended(limited, at_cpu(0.9, parallelism=count))["map"] for count in (2, 6, 20)]
     assert grown == [6, 12, 40]
     # 5 s later the period of 15 s has already used its 4
     story = [at_cpu(0.9, 2, time_s=0), at_cpu(0.9, 6, time_s=5), at_cpu(0.9, 6, time_s=16)]
@@ -78,7 +78,7 @@ def test_kubernetes_step_policies_limit_growth_per_period():
 
 
 def test_kubernetes_waits_only_when_scaling_down():
-    # at 15 s the metric is content: Kubernetes stays, the thesis' HPA still goes up to the wish of the first window
+    # at 15 s the metric is content: Kubernetes stays, the thesis' HPA still goes up to what the first window desired
     story = [at_cpu(0.9, time_s=0), at_cpu(0.7, time_s=15), at_cpu(0.2, time_s=30)]
     assert [d.parallelism.get("map") for d in decisions(HpaCpu(step_policies=True), story)] == [6, None, None]
     assert [d.parallelism.get("map") for d in decisions(HpaCpu(), story)] == [6, 6, 6]
@@ -91,8 +91,8 @@ def test_a_saturated_metric_is_helped_by_the_sources():
         source={"parallelism": 1, "cpu": 0.7, "input_rate": 1000.0, "arrival_rate": 1500.0},
         map={"parallelism": 4, "cpu": 0.9},
     )
-    assert wish(HpaCpu(), observation) == {"source": 1, "map": 6}
-    assert wish(HpaCpu(saturates_at=0.85), observation) == {"source": 1, "map": 8}
+    assert recommended(HpaCpu(), observation) == {"source": 1, "map": 6}
+    assert recommended(HpaCpu(saturates_at=0.85), observation) == {"source": 1, "map": 8}
 
 
 def varga_job(
@@ -123,13 +123,13 @@ def varga_job(
     ],
 )
 def test_varga_utilisation(at_map, wanted):
-    assert wish(HpaVarga(), varga_job(**at_map)).get("map") == wanted
+    assert recommended(HpaVarga(), varga_job(**at_map)).get("map") == wanted
 
 
 @pytest.mark.parametrize(
     ("observation", "wanted"),
     [
-        pytest.param(varga_job(lag_rate=2000.0), {"source": 6}, id="nobody blocked: the source, 4 * 1.5"),
+        pytest.param(varga_job(lag_rate=2000.0), {"source": 6}, id="none blocked: the source, 4 * 1.5"),
         pytest.param(
             varga_job(lag_rate=2000.0, source={"backpressure": 0.6}), {"map": 15}, id="the bottleneck: 10 * 1.5"
         ),
@@ -141,13 +141,13 @@ def test_varga_utilisation(at_map, wanted):
             id="a blocked source counts as used: 4 / 0.7",
         ),
         pytest.param(
-            varga_job(lag_rate=2000.0, source={"idle": 0.0}), {"source": 6}, id="the larger wish wins: 5.7, 6"
+            varga_job(lag_rate=2000.0, source={"idle": 0.0}), {"source": 6}, id="the larger result wins: 5.7, 6"
         ),
         pytest.param(varga_job(lag_rate=2000.0, source={"input_rate": 0.0}), {}, id="nothing read to compare with"),
     ],
 )
 def test_varga_relative_change_of_lag(observation, wanted):
-    assert wish(HpaVarga(), observation) == (observation.parallelism | wanted if wanted else {})
+    assert recommended(HpaVarga(), observation) == (observation.parallelism | wanted if wanted else {})
 
 
 def test_varga_of_two_successors_of_a_blocked_source_only_the_busier_one_is_the_bottleneck():
@@ -158,7 +158,7 @@ def test_varga_of_two_successors_of_a_blocked_source_only_the_busier_one_is_the_
         left={"parallelism": 10, "idle": 0.3, "busy": 0.7, "buffer_usage": 0.0},
         right={"parallelism": 10, "idle": 0.3, "busy": 0.3, "backpressure": 0.0, "buffer_usage": 0.0},
     )
-    assert wish(HpaVarga(), observation) == {"source": 4, "left": 15, "right": 10}
+    assert recommended(HpaVarga(), observation) == {"source": 4, "left": 15, "right": 10}
 
 
 def test_varga_takes_the_slope_of_the_last_minute():
@@ -177,15 +177,15 @@ def test_varga_lag_counts_in_the_topics_between_operators_too():
         source={"parallelism": 4, "input_rate": 4000.0, "idle": 0.3, "lag": 0, "lag_rate": 0.0},
         map={"parallelism": 10, "idle": 0.3, "lag": 90_000, "lag_rate": 2000.0},
     )
-    assert wish(HpaVarga(), between) == {"source": 4, "map": 15}
+    assert recommended(HpaVarga(), between) == {"source": 4, "map": 15}
 
 
 def test_kubernetes_does_not_scale_down_while_a_metric_is_missing():
     shrinking = varga_job(lag_rate=None, idle=0.65)
-    assert wish(HpaVarga(), shrinking) == {"source": 4, "map": 5}
-    assert wish(HpaVarga(missing_metric_rules=True), shrinking) == {}
+    assert recommended(HpaVarga(), shrinking) == {"source": 4, "map": 5}
+    assert recommended(HpaVarga(missing_metric_rules=True), shrinking) == {}
     growing = varga_job(lag_rate=None, idle=0.1)
-    assert wish(HpaVarga(missing_metric_rules=True), growing) == {"source": 4, "map": 13}
+    assert recommended(HpaVarga(missing_metric_rules=True), growing) == {"source": 4, "map": 13}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from sluice.errors import BadInputError
 from sluice.model import Recommendation
 from sluice.policy import EMPTY_MEMORY, policies
 from tests.contracts.observations import steady_run
-from tests.policies.jobs import decisions, job, wish
+from tests.policies.jobs import decisions, job, recommended
 
 EPOCH_S = 60.0
 DAY = 12
@@ -112,7 +112,7 @@ def test_what_it_did_is_given_time_before_it_acts_again_in_the_same_epoch():
 
 
 def test_backlog_is_planned_for_within_its_time():
-    assert wish(qescalor(catch_up_s=10.0), window(0, 500, lag=2000)) == {"op": 7}
+    assert recommended(qescalor(catch_up_s=10.0), window(0, 500, lag=2000)) == {"op": 7}
 
 
 def test_mixes_sizes_and_names_every_operators_mix():
@@ -153,11 +153,11 @@ def test_downstream_operators_are_planned_by_what_reaches_them():
         a={"parallelism": 1, "arrival_rate": 100, "input_rate": 100, "output_rate": 300, "busy": 0.5},
         b={"parallelism": 1, "input_rate": 300, "busy": 1.0},
     )
-    assert wish(qescalor(target_utilisation=0.75), chain) == {"a": 1, "b": 2}
+    assert recommended(qescalor(target_utilisation=0.75), chain) == {"a": 1, "b": 2}
 
 
 def test_never_wishes_for_more_than_allowed():
-    assert wish(qescalor(max_instances=3), window(0, 1e9)) == {"op": 3}
+    assert recommended(qescalor(max_instances=3), window(0, 1e9)) == {"op": 3}
 
 
 def test_many_sizes_and_a_huge_load_still_get_an_answer():

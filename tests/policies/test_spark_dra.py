@@ -4,7 +4,7 @@ import pytest
 
 from sluice.model import Observation
 from sluice.policies.spark_dra import SparkDra
-from tests.policies.jobs import decisions, job, wish
+from tests.policies.jobs import decisions, job, recommended
 
 
 def batches(batch_s: float | None, time_s: float = 0.0) -> Observation:
@@ -23,7 +23,7 @@ def batches(batch_s: float | None, time_s: float = 0.0) -> Observation:
     ],
 )
 def test_by_batch_time_over_interval(batch_s, wanted):
-    assert wish(SparkDra(), batches(batch_s)).get("query") == wanted
+    assert recommended(SparkDra(), batches(batch_s)).get("query") == wanted
 
 
 def test_decides_once_a_minute_by_the_mean_of_its_windows():
@@ -43,7 +43,7 @@ def test_decides_once_a_minute_by_the_mean_of_its_windows():
     ],
 )
 def test_on_an_engine_without_batches(metrics, wanted):
-    assert wish(SparkDra(), job(source={"parallelism": 4} | metrics)).get("source") == wanted
+    assert recommended(SparkDra(), job(source={"parallelism": 4} | metrics)).get("source") == wanted
 
 
 def test_what_backpressure_holds_back_counts_as_arriving():
@@ -53,11 +53,11 @@ def test_what_backpressure_holds_back_counts_as_arriving():
         source={"parallelism": 1, "busy": 0.5, "backpressure": 0.5},
         map={"parallelism": 1, "input_rate": 100.0, "busy": 0.8},
     )
-    assert wish(SparkDra(), observation) == {"source": 1, "map": 3}
+    assert recommended(SparkDra(), observation) == {"source": 1, "map": 3}
 
 
 def test_never_below_one():
-    assert wish(SparkDra(), job(source={"parallelism": 1, "busy": 0.0})) == {}
+    assert recommended(SparkDra(), job(source={"parallelism": 1, "busy": 0.0})) == {}
 
 
 @pytest.mark.parametrize(

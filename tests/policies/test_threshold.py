@@ -4,7 +4,7 @@ import pytest
 
 from sluice.policies.threshold import Threshold
 from sluice.policy import EMPTY_MEMORY
-from tests.policies.jobs import job, wish
+from tests.policies.jobs import job, recommended
 
 
 @pytest.mark.parametrize(
@@ -20,12 +20,12 @@ from tests.policies.jobs import job, wish
     ],
 )
 def test_one_more_or_one_less(metrics, wanted):
-    assert wish(Threshold(), job(map={"parallelism": 3} | metrics)).get("map") == wanted
+    assert recommended(Threshold(), job(map={"parallelism": 3} | metrics)).get("map") == wanted
 
 
 def test_never_below_one_and_by_the_given_step():
-    assert wish(Threshold(), job(map={"parallelism": 1, "busy": 0.0})) == {}
-    assert wish(Threshold(step=5), job(map={"parallelism": 1, "busy": 1.0})) == {"map": 6}
+    assert recommended(Threshold(), job(map={"parallelism": 1, "busy": 0.0})) == {}
+    assert recommended(Threshold(step=5), job(map={"parallelism": 1, "busy": 1.0})) == {"map": 6}
 
 
 def test_the_reason_has_the_use():

@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, Policy, asked_while_cooling
+from sluice.policy import Memory, Policy, decides_during_cooldown
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Decider:
         if timeout_s is not None and not timeout_s > 0:
             raise ValueError(f"timeout_s must be above 0, got {timeout_s}")
         self._policy = policy
-        self.asks_while_cooling = asked_while_cooling(policy)
+        self.asks_while_cooling = decides_during_cooldown(policy)
         self._timeout_s = timeout_s
         self._overdue: threading.Thread | None = None
 

@@ -1,4 +1,4 @@
-"""Fit wishes into a budget of slots so that no operator is left behind the others."""
+"""Fit recommendations into a budget of slots so that no operator is left behind the others."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import heapq
 from collections.abc import Callable, Mapping
 
 
-def within_budget(wish: Mapping[str, int], budget: int, coverage: Callable[[str, int], float]) -> dict[str, int]:
-    """The projection onto `sum x <= budget`, never above the wish, at least 1 each.
+def within_budget(recommended: Mapping[str, int], budget: int, coverage: Callable[[str, int], float]) -> dict[str, int]:
+    """The projection onto `sum x <= budget`, never above the recommendation, at least 1 each.
 
-    `coverage(name, x)` is the share of its target that an operator reaches with x instances. Slot by slot, whoever
-    covers least gets the next one: the flow through a job is that of its worst covered operator, so this maximises
-    it. (The nearest point of the set, Dragster's projection, may starve just that operator.)
+    `coverage(name, x)` is the share of its target that an operator reaches with x instances. Slot by slot, the
+    operator that covers least gets the next one: the flow through a job is that of its worst covered operator, so
+    this maximises it. (The nearest point of the set, Dragster's projection, may starve just that operator.)
     """
-    if sum(wish.values()) <= budget:
-        return dict(wish)
-    given = dict.fromkeys(wish, 1)
+    if sum(recommended.values()) <= budget:
+        return dict(recommended)
+    given = dict.fromkeys(recommended, 1)
     left = budget - len(given)
-    queue = [(coverage(name, 1), name) for name in wish if wish[name] > 1]
+    queue = [(coverage(name, 1), name) for name in recommended if recommended[name] > 1]
     heapq.heapify(queue)
     while left > 0 and queue:
         _, name = heapq.heappop(queue)
         given[name] += 1
         left -= 1
-        if given[name] < wish[name]:
+        if given[name] < recommended[name]:
             heapq.heappush(queue, (coverage(name, given[name]), name))
     return given

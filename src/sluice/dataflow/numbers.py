@@ -1,4 +1,4 @@
-"""Arithmetic and wording that every policy shares: safe ratios, whole instances, numbers for people."""
+"""Arithmetic and wording that policies share: safe ratios, whole instances, numbers for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 LARGEST = 1e15
-"""Rates and ratios are cut off here, so that odd input gives a large wish and never an infinite one."""
+"""Rates and ratios are cut off here, so that odd input gives a large recommendation and never an infinite one."""
 
 MOST_INSTANCES = 1_000_000
 
@@ -16,20 +16,20 @@ def ratio(part: float | None, whole: float | None) -> float | None:
     """`part / whole`; null if either is unknown or there is nothing to divide by."""
     if part is None or whole is None or whole <= 0:
         return None
-    found = part / whole
-    return found if found < LARGEST else LARGEST
+    quotient = part / whole
+    return quotient if quotient < LARGEST else LARGEST
 
 
-def whole_instances(wanted: float) -> int:
+def whole_instances(count: float) -> int:
     """Round up, at least 1. A billionth of slack keeps 10 * 1.1 = 11.000000000000002 at 11."""
-    if wanted >= MOST_INSTANCES:
+    if count >= MOST_INSTANCES:
         return MOST_INSTANCES
-    return max(1, math.ceil(wanted * (1 - 1e-9)))
+    return max(1, math.ceil(count * (1 - 1e-9)))
 
 
-def whole_instances_down(wanted: float) -> int:
+def whole_instances_down(count: float) -> int:
     """Round down, at least 1, with the same slack."""
-    return max(1, math.floor(min(wanted, MOST_INSTANCES) * (1 + 1e-9)))
+    return max(1, math.floor(min(count, MOST_INSTANCES) * (1 + 1e-9)))
 
 
 def known_sum(values: Iterable[float | None]) -> float | None:
@@ -47,13 +47,13 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def listing(sentences: Iterable[str], limit: int = 4, *, of: int | None = None) -> str:
+def listing(phrases: Iterable[str], limit: int = 4, *, of: int | None = None) -> str:
     """The first few and how many more there are: a reason stays one sentence on a job of 500 operators.
 
-    Told how many there are (`of`), it never asks for those it does not show.
+    With their number given (`of`), phrases that are not shown are never built.
     """
     if of is None:
-        sentences = list(sentences)
-        of = len(sentences)
-    shown = "; ".join(islice(sentences, limit))
+        phrases = list(phrases)
+        of = len(phrases)
+    shown = "; ".join(islice(phrases, limit))
     return shown + (f"; and {of - limit} more" if of > limit else "")

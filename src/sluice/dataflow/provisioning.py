@@ -1,14 +1,14 @@
-"""Is the job keeping up, catching up, or falling behind? And what would its operators really receive?"""
+"""Is the job keeping up, catching up or falling behind, and what can its operators do at their limit?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from statistics import fmean
 
-from sluice.dataflow.numbers import LARGEST, number, ratio
-from sluice.dataflow.rates import arriving_rate, consumed_rate, source_arrival_rate
+from sluice.dataflow.bottleneck import backpressured
+from sluice.dataflow.numbers import LARGEST, number
+from sluice.dataflow.rates import arriving_rate, capacity, source_arrival_rate
 from sluice.model import Observation, OperatorMetrics
 
 GROWTH = 0.02
@@ -18,11 +18,9 @@ SLACK_S = 5.0
 BACKPRESSURE = 0.1
 SAME_LOAD = 0.05
 """Loads closer than this (relative) count as the same."""
-MOST_SHORT = 1.25
-"""A source that reads even less of what arrives has just started, and its rates say nothing."""
 WHOLE_WINDOW = 0.75
 LEAST_FULL = 0.5
-"""A window less busy than this at its limit was interrupted by something."""
+"""A window less busy than this did not show an operator at its limit."""
 LEAST_BUSY = 0.05
 """Below this busy share, input / busy says more about the clock than about the operator."""
 
@@ -46,14 +44,12 @@ class Provisioning:
 def provisioning(observation: Observation) -> Provisioning:
     """Behind if a queue grows by more than noise: beyond what buffers hold anyway, or while something is blocked.
 
-    Backpressure with a shrinking source lag is a job that catches up, its capacity is sufficient; backpressure where no
-    growth is known of any source is taken for the symptom it is in the papers.
+    Backpressure with a shrinking source lag is a job that catches up: its capacity is sufficient. Where the growth of
+    no source is known, backpressure alone counts as falling behind, as in the papers; unknown backpressure does not.
     """
     topology = observation.topology
     blocked = {
-        name: share
-        for name, metrics in observation.operators.items()
-        if (share := metrics.backpressure or 0.0) > BACKPRESSURE
+        name: observation.operators[name].backpressure or 0.0 for name in backpressured(observation, BACKPRESSURE)
     }
     longest_s, longest = 0.0, ""
     growth_known = False
@@ -73,7 +69,7 @@ def provisioning(observation: Observation) -> Provisioning:
     if longest_s > SLACK_S:
         return Provisioning(State.CATCHING_UP, f"{longest}: {number(longest_s)} s of lag, shrinking")
     if blocked and not growth_known:
-        name = max(blocked, key=lambda found: blocked[found])
+        name = max(blocked, key=blocked.__getitem__)
         return Provisioning(State.BEHIND, f"{name}: backpressured {number(blocked[name])} of the time")
     return Provisioning(State.KEEPING_UP, f"none of {len(observation.operators)} queues grows")
 
@@ -91,27 +87,28 @@ def full_busy_shares(observation: Observation, state: State, before: Mapping[str
     """The busy share each operator shows when it is all it can do; operators never seen that way are left out.
 
     An engine slows the intake before an instance is busy all the time, so `input / busy` promises more than there is
-    (thesis 8.3). Learned from windows that began with a backlog and fell further behind: whoever was busiest, and
-    not blocked itself, was at its limit throughout.
+    (thesis 8.3). Learned from windows that began with a backlog and fell further behind: the busiest operator that is
+    not known to be blocked was at its limit throughout.
     """
-    found = dict(before)
+    shares = dict(before)
     if state is not State.BEHIND or not _began_with_lag(observation):
-        return found
-    open_busy = {
+        return shares
+    blocked = backpressured(observation, BACKPRESSURE)
+    busy = {
         name: metrics.busy
         for name, metrics in observation.operators.items()
-        if metrics.busy is not None and (metrics.backpressure or 0.0) <= BACKPRESSURE
+        if metrics.busy is not None and name not in blocked
     }
-    if open_busy:
-        limiting = max(open_busy, key=lambda name: open_busy[name])
-        if open_busy[limiting] >= LEAST_FULL:
-            found[limiting] = max(found.get(limiting, 0.0), open_busy[limiting])
-    return found
+    if busy:
+        limiting = max(busy, key=busy.__getitem__)
+        if busy[limiting] >= LEAST_FULL:
+            shares[limiting] = max(shares.get(limiting, 0.0), busy[limiting])
+    return shares
 
 
 def usual_full_busy(shares: Mapping[str, float]) -> float:
     """What to expect of an operator not seen at its limit yet: the engine is the same for all."""
-    return fmean(shares.values()) if shares else 1.0
+    return sum(shares.values()) / len(shares) if shares else 1.0
 
 
 def _began_with_lag(observation: Observation) -> bool:
@@ -126,7 +123,7 @@ def _began_with_lag(observation: Observation) -> bool:
 
 
 def interrupted(observation: Observation, before: Mapping[str, int] | None) -> bool:
-    """Whether the window shows the change itself: after one, lag grew though nobody was at work most of the time."""
+    """Whether the window shows a change of parallelism rather than the load: no operator worked most of the time."""
     if before is None or before == observation.parallelism:
         return False
     at_work = [
@@ -137,49 +134,18 @@ def interrupted(observation: Observation, before: Mapping[str, int] | None) -> b
     return bool(at_work) and max(at_work) < WHOLE_WINDOW
 
 
-def source_loads(observation: Observation) -> dict[str, float] | None:
-    """Arrival rate of every source; null if one is unknown."""
-    found: dict[str, float] = {}
-    for name in observation.topology.sources:
-        rate = source_arrival_rate(observation.operators[name])
-        if rate is None:
-            return None
-        found[name] = rate
-    return found
-
-
 def same_load(one: dict[str, float] | None, other: dict[str, float] | None) -> bool:
     if one is None or other is None or one.keys() != other.keys():
         return False
     return all(abs(one[name] - other[name]) <= SAME_LOAD * max(one[name], other[name]) for name in one)
 
 
-def real_input_rates(observation: Observation) -> dict[str, float]:
-    """Records/s every operator would receive if the job read just what arrives; unknown ones are left out.
-
-    ContTune 4.1: while a job is not under-provisioned, what its operators are seen to receive is the real rate. A
-    job that works off a backlog reads more than arrives, one that is a hair too small reads less; the rates are
-    scaled by that ratio.
-    """
-    loads = source_loads(observation)
-    read = [consumed_rate(observation.operators[name]) for name in observation.topology.sources]
-    consumed = sum(rate or 0.0 for rate in read)
-    read_short = None if loads is None else ratio(sum(loads.values()), consumed)
-    scale = 1.0 if read_short is None else min(read_short, MOST_SHORT)
-    rates: dict[str, float] = {}
-    for name, metrics in observation.operators.items():
-        found = loads[name] if loads is not None and name in loads else arriving_rate(metrics)
-        if found is not None:
-            rates[name] = found if loads is not None and name in loads else found * scale
-    return rates
-
-
 def processing_abilities(observation: Observation) -> dict[str, float]:
     """`PA = input_rate / busy` (ContTune eq. 1) of all operators that were busy enough to tell."""
-    found = {}
+    abilities = {}
     for name, metrics in observation.operators.items():
-        rate = metrics.per_instance_rate()
-        told = metrics.busy is None or metrics.busy >= LEAST_BUSY
-        if rate is not None and told and 1 / LARGEST <= rate * metrics.parallelism <= LARGEST:
-            found[name] = rate * metrics.parallelism
-    return found
+        rate = capacity(metrics)
+        busy_enough = metrics.busy is None or metrics.busy >= LEAST_BUSY
+        if rate is not None and busy_enough and 1 / LARGEST <= rate <= LARGEST:
+            abilities[name] = rate
+    return abilities

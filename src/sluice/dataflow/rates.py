@@ -1,15 +1,23 @@
-"""How records flow: what arrives at an operator, what takes which edge, what an operator makes of its input.
+"""Rates along the graph: what arrives at an operator, what each edge carries, what every operator must take in.
 
-Everything here may be unknown (null), and nothing unknown is taken for 0.
+Any rate may be unknown (null), and nothing unknown is taken for 0.
 """
 
 from __future__ import annotations
 
-from sluice.dataflow.numbers import known_sum, ratio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sluice.dataflow.numbers import LARGEST, known_sum, ratio
 from sluice.model import Observation, OperatorMetrics, Topology
 
 EdgeValues = dict[str, dict[str, float]]
 """Operator -> successor -> value; an edge of which nothing is known is left out."""
+
+MOST_UNREAD = 1.25
+"""A source to which even more arrives than this times what it reads has just started: its rates say nothing."""
+
+NO_BACKLOG: Mapping[str, float] = {}
 
 
 def consumed_rate(metrics: OperatorMetrics) -> float | None:
@@ -33,16 +41,56 @@ def emitted_rate(metrics: OperatorMetrics) -> float | None:
 
 
 def arriving_rate(metrics: OperatorMetrics) -> float | None:
-    """Records/s that reach its inputs: consumed, and what its queue grew by (nothing, where no queue is reported)."""
+    """Records/s that reach its input: reported, else consumed plus queue growth (none where no queue is reported)."""
+    if metrics.arrival_rate is not None:
+        return metrics.arrival_rate
     consumed = consumed_rate(metrics)
     return None if consumed is None else max(0.0, consumed + (metrics.lag_rate or 0.0))
 
 
 def source_arrival_rate(metrics: OperatorMetrics) -> float | None:
-    """Records/s written to the topic a source reads; else read and piled up together, where both are known."""
-    if metrics.arrival_rate is not None:
-        return metrics.arrival_rate
-    return None if metrics.lag_rate is None else arriving_rate(metrics)
+    """Records/s written to the topic a source reads.
+
+    What it reads says nothing about that unless the growth of the topic is known too.
+    """
+    if metrics.arrival_rate is None and metrics.lag_rate is None:
+        return None
+    return arriving_rate(metrics)
+
+
+def source_loads(observation: Observation) -> dict[str, float] | None:
+    """Arrival rate of every source; null if one is unknown."""
+    loads: dict[str, float] = {}
+    for name in observation.topology.sources:
+        rate = source_arrival_rate(observation.operators[name])
+        if rate is None:
+            return None
+        loads[name] = rate
+    return loads
+
+
+def job_throughput(observation: Observation) -> float | None:
+    """Records/s all sources read together."""
+    return known_sum(consumed_rate(observation.operators[name]) for name in observation.topology.sources)
+
+
+def capacity(metrics: OperatorMetrics) -> float | None:
+    """Records/s all its instances could take in without waiting; null while nothing shows it."""
+    each = metrics.per_instance_rate()
+    return None if each is None else each * metrics.parallelism
+
+
+def topic_readers(observation: Observation) -> dict[str, OperatorMetrics]:
+    """Operators that read a queue without a bound: sources always, others where topics lie between operators.
+
+    The filling of a bounded buffer is no backlog: it moves by a few records and ends in backpressure.
+    """
+    topology = observation.topology
+    return {
+        name: metrics
+        for name, metrics in observation.operators.items()
+        if metrics.buffer_usage is None or topology.is_source(name)
+    }
 
 
 def edge_rates(observation: Observation) -> EdgeValues:
@@ -54,15 +102,15 @@ def edge_rates(observation: Observation) -> EdgeValues:
     """
     topology = observation.topology
     certain: EdgeValues = {name: _certain_rates(name, observation, topology) for name in topology.order}
-    found = {name: dict(rates) for name, rates in certain.items()}
+    rates = {name: dict(known) for name, known in certain.items()}
     for successor in topology.order:
         feeding = topology.predecessors[successor]
         uncertain = [name for name in feeding if successor not in certain[name]]
         if uncertain and (arriving := arriving_rate(observation.operators[successor])) is not None:
             rest = max(0.0, arriving - sum(certain[name].get(successor, 0.0) for name in feeding))
             for name, rate in _divided(rest, uncertain, observation).items():
-                found[name][successor] = rate
-    return found
+                rates[name][successor] = rate
+    return rates
 
 
 def _certain_rates(name: str, observation: Observation, topology: Topology) -> dict[str, float]:
@@ -76,7 +124,7 @@ def _certain_rates(name: str, observation: Observation, topology: Topology) -> d
 
 
 def _divided(rate: float, names: list[str], observation: Observation) -> dict[str, float]:
-    """A rate among those it comes from, in proportion to what each emits; nothing where that is unknown."""
+    """A rate among the operators it comes from, in proportion to their outputs; nothing where those are unknown."""
     if len(names) == 1:
         return {names[0]: rate}
     outputs = {name: emitted_rate(observation.operators[name]) for name in names}
@@ -88,23 +136,114 @@ def _divided(rate: float, names: list[str], observation: Observation) -> dict[st
 def selectivities(observation: Observation) -> EdgeValues:
     """Records sent over an edge per record consumed, where this window shows it.
 
-    The true rates serve where the plain ones are missing. A source of which only the output is known is taken to
-    pass on what it reads, as DS2 does (thesis 4.3).
+    DS2's ratio of true rates where both are known, of counts otherwise; the rates of its edges only decide how an
+    operator's output splits.
     """
     topology = observation.topology
     rates = edge_rates(observation)
-    found: EdgeValues = {}
+    values: EdgeValues = {}
     for name in topology.order:
-        metrics = observation.operators[name]
-        consumed = consumed_rate(metrics)
-        if consumed is None and topology.is_source(name):
-            consumed = emitted_rate(metrics)
-        values = {to: ratio(rates[name].get(to), consumed) for to in topology.successors[name]}
-        if len(values) == 1:
-            successor = topology.successors[name][0]
-            if values[successor] is None:
-                values[successor] = ratio(metrics.true_output_rate, metrics.true_input_rate)
-            if values[successor] is None and topology.is_source(name) and consumed is None:
-                values[successor] = 1.0
-        found[name] = {to: value for to, value in values.items() if value is not None}
-    return found
+        seen = {to: _selectivity(name, to, observation, rates[name].get(to)) for to in topology.successors[name]}
+        values[name] = {to: value for to, value in seen.items() if value is not None}
+    return values
+
+
+def _selectivity(name: str, successor: str, observation: Observation, edge_rate: float | None) -> float | None:
+    metrics = observation.operators[name]
+    whole_output = observation.topology.successors[name] == (successor,) and not metrics.output_rates
+    of_true_rates = ratio(metrics.true_output_rate, metrics.true_input_rate)
+    if of_true_rates is not None:
+        share = 1.0 if whole_output else ratio(edge_rate, emitted_rate(metrics))
+        if share is not None:
+            return min(of_true_rates * share, LARGEST)
+    consumed = consumed_rate(metrics)
+    if consumed is None and observation.topology.is_source(name):
+        # a source of which only the output is known passes on what it reads (thesis 4.3)
+        consumed = emitted_rate(metrics)
+        if consumed is None and whole_output:
+            return 1.0
+    return ratio(edge_rate, consumed)
+
+
+def pass_along(
+    topology: Topology,
+    loads: Mapping[str, float | None],
+    selectivity: EdgeValues,
+    backlog: Mapping[str, float] = NO_BACKLOG,
+) -> dict[str, float | None]:
+    """The loads of the sources passed along the graph: records/s every operator must take in.
+
+    Null downstream of whatever is unknown. `backlog` has records/s that an operator takes from its own queue on top.
+    """
+    rates: dict[str, float | None] = {}
+    for name in topology.order:
+        if topology.is_source(name):
+            rate = loads[name]
+        else:
+            rate = known_sum(_product(rates[up], selectivity[up].get(name)) for up in topology.predecessors[name])
+        rates[name] = rate if rate is None else min(rate + backlog.get(name, 0.0), LARGEST)
+    return rates
+
+
+def _product(rate: float | None, selectivity: float | None) -> float | None:
+    return None if rate is None or selectivity is None else rate * selectivity
+
+
+def target_rates(observation: Observation, selectivity: EdgeValues, catch_up_s: float = 0.0) -> dict[str, float | None]:
+    """Records/s every operator must take in to keep up with what arrives (DS2).
+
+    With `catch_up_s`, its known lag is added to the target of every reader of a topic, and so passed on downstream.
+    """
+    loads = {name: source_arrival_rate(observation.operators[name]) for name in observation.topology.sources}
+    readers = topic_readers(observation) if catch_up_s else {}
+    backlog = {name: (metrics.lag or 0.0) / catch_up_s for name, metrics in readers.items()}
+    return pass_along(observation.topology, loads, selectivity, backlog)
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one operator must take in, and how many instances that takes: an exact number, not rounded."""
+
+    target_rate: float | None
+    per_instance_rate: float | None
+    instances: float | None
+
+
+def instances_needed(
+    observation: Observation, selectivity: EdgeValues, *, catch_up_s: float = 0.0, max_busy: float = 1.0
+) -> dict[str, Need]:
+    """Target rate over the true rate of one instance, which is busy for `max_busy` of the time at most."""
+    targets = target_rates(observation, selectivity, catch_up_s)
+    needs: dict[str, Need] = {}
+    for name, metrics in observation.operators.items():
+        rate = metrics.per_instance_rate()
+        reached = None if rate is None else rate * max_busy
+        needs[name] = Need(targets[name], reached, ratio(targets[name], reached))
+    return needs
+
+
+def expected_input_rates(observation: Observation) -> dict[str, float]:
+    """What every operator takes in once the arriving load flows through, with an assumption for all that is unknown.
+
+    A source of unknown load goes on reading as it did (nothing, if that is unknown as well); an edge of unknown
+    selectivity passes records on one for one.
+    """
+    topology = observation.topology
+    seen = selectivities(observation)
+    selectivity = {name: dict.fromkeys(topology.successors[name], 1.0) | seen[name] for name in topology.order}
+    loads = {name: arriving_rate(observation.operators[name]) or 0.0 for name in topology.sources}
+    return {name: rate or 0.0 for name, rate in pass_along(topology, loads, selectivity).items()}
+
+
+def real_input_rates(observation: Observation) -> dict[str, float]:
+    """Records/s every operator would receive if the job read just what arrives; unknown ones are left out.
+
+    ContTune 4.1: while a job is not under-provisioned, what its operators are seen to receive is the real rate. A
+    job that works off a backlog reads more than arrives, one that is slightly too small reads less; the rates are
+    scaled by that ratio.
+    """
+    loads = source_loads(observation)
+    arriving_per_read = None if loads is None else ratio(sum(loads.values()), job_throughput(observation))
+    scale = 1.0 if arriving_per_read is None else min(arriving_per_read, MOST_UNREAD)
+    rates = {name: arriving_rate(metrics) for name, metrics in observation.operators.items()}
+    return {name: rate * scale for name, rate in rates.items() if rate is not None} | (loads or {})

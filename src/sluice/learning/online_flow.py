@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sluice.dataflow.numbers import LARGEST
-from sluice.dataflow.provisioning import source_loads
-from sluice.dataflow.rates import EdgeValues, consumed_rate, edge_rates
+from sluice.dataflow.rates import EdgeValues, consumed_rate, edge_rates, source_loads
 from sluice.errors import BadInputError
 from sluice.learning.flow_model import OUT, Dataflow
 from sluice.learning.throughput import Given, Kind, LinearFunction, fitted_function, given_function

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sluice.dataflow.big_phase import big_wish
-from sluice.dataflow.provisioning import State, interrupted, provisioning, same_load, source_loads
+from sluice.dataflow.big_phase import raise_all
+from sluice.dataflow.provisioning import State, interrupted, provisioning, same_load
+from sluice.dataflow.rates import source_loads
 from sluice.model import Observation, Recommendation
 from sluice.policies.ds2 import Ds2
 from sluice.policy import Memory, policy
@@ -40,7 +41,7 @@ class BigDs2:
         if state.state is State.CATCHING_UP:
             return Recommendation.hold(f"big-ds2: waits for the backlog to go, {state.why}"), kept
         if state.state is State.BEHIND and not same_load(memory.get("loads"), loads):
-            wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
+            wish = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
             if wish != now:
                 kept["p_max"] = max(wish.values())
                 return Recommendation(parallelism=wish, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
-from sluice.dataflow.big_phase import big_wish
+from sluice.dataflow.big_phase import raise_all
 from sluice.dataflow.numbers import listing, ratio, whole_instances
 from sluice.dataflow.provisioning import (
     State,
@@ -18,11 +18,10 @@ from sluice.dataflow.provisioning import (
     interrupted,
     processing_abilities,
     provisioning,
-    real_input_rates,
     same_load,
-    source_loads,
     usual_full_busy,
 )
+from sluice.dataflow.rates import real_input_rates, source_loads
 from sluice.learning.conservative import Choice, choose
 from sluice.learning.history import History, read_histories, write_histories
 from sluice.model import Observation, Recommendation
@@ -101,7 +100,7 @@ class ContTune:
                 ), kept
             if known and behind == 1:
                 return Recommendation.hold(f"conttune: {state.why}, though by history it should not; waits{note}"), kept
-            wish = big_wish(now, p_max, max(self.max_parallelism, *now.values()))
+            wish = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
             if wish == now:
                 return Recommendation.hold(f"conttune: {state.why}, and all at {p_max} already{note}"), kept
             kept["p_max"] = max(wish.values())

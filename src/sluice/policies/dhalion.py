@@ -10,16 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sluice.dataflow.bottleneck import (
-    MOST_BACKPRESSURE,
     backpressured,
+    blocked_factor,
     falling_behind,
-    topic_readers,
+    most_urgent,
     upstream_backpressure,
     walk_downstream,
-    worst,
 )
 from sluice.dataflow.numbers import listing, number, ratio, whole_instances, whole_instances_down
-from sluice.dataflow.rates import consumed_rate
+from sluice.dataflow.rates import consumed_rate, topic_readers
 from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
@@ -27,7 +26,7 @@ from sluice.registry import parameter
 
 @dataclass(frozen=True)
 class Symptoms:
-    """What is seen, operator -> the number that shows it."""
+    """Operator -> the number that shows it; `measured` is false where nothing is known that could show any."""
 
     backpressure: dict[str, float] = field(default_factory=dict)
     lag_growth: dict[str, float] = field(default_factory=dict)
@@ -40,7 +39,7 @@ class Symptoms:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong with whom: operators with too few instances and the factor they lack, or with too many."""
+    """Operators with too few instances and the factor they lack, or with too many."""
 
     under_provisioned: dict[str, float] = field(default_factory=dict)
     over_provisioned: tuple[str, ...] = ()
@@ -53,16 +52,16 @@ Resolver = Callable[[Observation, Diagnosis], Recommendation]
 
 
 def regulate(observation: Observation, detect: Detector, diagnose: Diagnoser, resolve: Resolver) -> Recommendation:
-    """Dhalion's framework: each step sees only what the one before it found."""
+    """Dhalion's framework: each step sees only the result of the one before it."""
     return resolve(observation, diagnose(observation, detect(observation)))
 
 
 @policy("dhalion")
 @dataclass(frozen=True, kw_only=True)
 class Dhalion:
-    """Scale up the one bottleneck by what it could not take; when healthy, scale down whoever has nothing waiting.
+    """Scale up the one bottleneck by what it could not take; when healthy, scale down operators with nothing waiting.
 
-    Bottleneck: the first operator downstream of the backpressured ones that is not backpressured. Its factor is
+    Bottleneck: the first operator downstream of the backpressured ones that is not known to be. Its factor is
     `1 / (1 - b)`, b being the largest backpressure right upstream, at most 0.9 (the thesis prints `b / (1 - b)`,
     which would shrink it; the paper's own `1 + suspended / processed` is what is meant). Without backpressure, an
     operator whose topic grows too fast is its own bottleneck, with the factor `1 + lag_rate / input_rate`.
@@ -75,7 +74,7 @@ class Dhalion:
     buffer_close_to_zero: float = parameter(0.2, "share of the input buffer in use that still counts as empty")
     backpressure_threshold: float = parameter(0.1, "share of time blocked above which an operator is backpressured")
     scale_all_bottlenecks: bool = parameter(
-        False, "scale up every bottleneck at once, and whoever would be the next one (thesis 8.3)"
+        False, "scale up every bottleneck at once, and the operators that would be next (thesis 8.3)"
     )
     scale_down_use: float = parameter(
         0.0, "scale down to this busy share instead of by the factor; 0 is off (thesis 8.3)"
@@ -117,7 +116,7 @@ class Dhalion:
         if not lacking or self.scale_all_bottlenecks:
             lacking = self._by_lag(observation, symptoms) | lacking
         if lacking and not self.scale_all_bottlenecks:
-            name = worst(observation, lacking)
+            name = most_urgent(observation, lacking)
             lacking = {name: lacking[name]}
         if lacking and self.scale_all_bottlenecks:
             lacking |= _next_bottlenecks(observation, lacking)
@@ -125,21 +124,20 @@ class Dhalion:
 
     def resolve(self, observation: Observation, diagnosis: Diagnosis) -> Recommendation:
         now = observation.parallelism
-        wish = {name: whole_instances(now[name] * factor) for name, factor in diagnosis.under_provisioned.items()}
-        wish |= {name: self._less(observation, name) for name in diagnosis.over_provisioned}
-        changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
+        after = {name: whole_instances(now[name] * factor) for name, factor in diagnosis.under_provisioned.items()}
+        after |= {name: self._less(observation, name) for name in diagnosis.over_provisioned}
+        changes = {name: count for name, count in after.items() if count != now[name]}
         if not changes:
             return Recommendation.hold(
                 f"dhalion: {diagnosis.finding}; nothing to change, {len(diagnosis.over_provisioned)} of {len(now)} "
                 "operators have nothing waiting"
             )
-        told = listing(f"{name} {now[name]} -> {changes[name]}{self._why(diagnosis, name)}" for name in changes)
-        return Recommendation(parallelism=now | changes, reason=f"dhalion: {diagnosis.finding}; {told}")
+        details = listing(f"{name} {now[name]} -> {changes[name]}{self._why(diagnosis, name)}" for name in changes)
+        return Recommendation(parallelism=now | changes, reason=f"dhalion: {diagnosis.finding}; {details}")
 
     def _by_backpressure(self, observation: Observation, symptoms: Symptoms) -> dict[str, float]:
         causes = walk_downstream(observation, symptoms.backpressure)
-        blocked = upstream_backpressure(observation, causes)
-        return {name: 1 / (1 - min(share, MOST_BACKPRESSURE)) for name, share in blocked.items()}
+        return {name: blocked_factor(share) for name, share in upstream_backpressure(observation, causes).items()}
 
     def _by_lag(self, observation: Observation, symptoms: Symptoms) -> dict[str, float]:
         lacking = {
@@ -173,7 +171,7 @@ class Dhalion:
 
 
 def _next_bottlenecks(observation: Observation, lacking: dict[str, float]) -> dict[str, float]:
-    """Who could not follow: busy now, times as much as the bottleneck will take in, is more than all the time."""
+    """Operators that could not follow: their busy share times the bottleneck's factor exceeds 1."""
     faster = max(lacking.values())
     return {
         name: factor
@@ -183,6 +181,6 @@ def _next_bottlenecks(observation: Observation, lacking: dict[str, float]) -> di
 
 
 def _describe(symptoms: Symptoms) -> str:
-    found = [f"{name} backpressured {share:.0%} of the time" for name, share in symptoms.backpressure.items()]
-    found += [f"lag of {name} grows by {number(rate)} rec/s" for name, rate in symptoms.lag_growth.items()]
-    return listing(found, limit=2)
+    blocked = [f"{name} backpressured {share:.0%} of the time" for name, share in symptoms.backpressure.items()]
+    growing = [f"lag of {name} grows by {number(rate)} rec/s" for name, rate in symptoms.lag_growth.items()]
+    return listing([*blocked, *growing], limit=2)

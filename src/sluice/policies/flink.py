@@ -11,18 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sluice.dataflow.numbers import listing, number, ratio, whole_instances
-from sluice.dataflow.rates import selectivities
+from sluice.dataflow.rates import EdgeValues, selectivities, target_rates
 from sluice.model import Observation, Recommendation
-from sluice.policies.ds2 import target_rates
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
 PARTS = 15
 """Averages are kept per part of the metric window: a minute of the fifteen."""
-KEYS = ("rates", "each")
+KEYS = ("rate", "each")
+
+_Samples = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -41,14 +40,16 @@ class Flink:
 
     required capacity = `rate / target_utilisation + lag / catch_up_s + rate * restart_s / catch_up_s`, rates and true
     rates averaged over `metric_window_s`; instances = `ceil(p * required / true rate)`. If the true rate of any
-    operator is outside what the band of utilisations asks for, all wishes are applied, else none.
+    operator is outside what the band of utilisations requires, all operators change, else none.
     """
 
     target_utilisation: float = parameter(0.7, "share of its capacity an operator should need")
     utilisation_band: float = parameter(0.3, "how far the utilisation may be off before anything happens")
     catch_up_s: float = parameter(1800.0, "time in which lag should be drained")
     restart_s: float = parameter(300.0, "time a rescale is taken to stop the job, made good within the catch-up time")
-    scale_down_delay_s: float = parameter(3600.0, "time a wish to shrink must last; the largest wish of it is applied")
+    scale_down_delay_s: float = parameter(
+        3600.0, "time an operator must be too large before it shrinks, to the most it needed in that time"
+    )
     max_scale_down_factor: float = parameter(0.6, "largest share of an operator's instances removed at once")
     effectiveness_threshold: float = parameter(
         0.1, "a scale-up that brought less than this share of the expected rate is not followed by another; 0 is off"
@@ -75,49 +76,51 @@ class Flink:
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now, time_s = observation.parallelism, observation.time_s
         earlier = memory.get("selectivity", {})
-        selectivity = {name: {**earlier.get(name, {}), **seen} for name, seen in selectivities(observation).items()}
+        selectivity = {name: {**earlier.get(name, {}), **edges} for name, edges in selectivities(observation).items()}
         kept = _after_rescale(memory, now, time_s) | {"selectivity": selectivity, "parallelism": now}
-        quiet_s = math.inf if kept["rescaled_s"] is None else time_s - kept["rescaled_s"]
-        if quiet_s < self.stabilisation_s:
-            told = f"flink: {number(quiet_s)} of {number(self.stabilisation_s)} s since the last rescale"
-            return Recommendation.hold(told), kept
+        since_s = math.inf if kept["rescaled_s"] is None else time_s - kept["rescaled_s"]
+        if since_s < self.stabilisation_s:
+            progress = f"{number(since_s)} of {number(self.stabilisation_s)} s since the last rescale"
+            return Recommendation.hold(f"flink: {progress}"), kept
 
-        loads, kept["windows"] = self._loads(observation, selectivity, kept["windows"])
+        loads, kept["samples"] = self._loads(observation, selectivity, kept["samples"])
         kept["true_rates"] = {name: load.true_rate for name, load in loads.items()}
         kept["shrinking"] = dict(kept["shrinking"])
         if not loads:
             return Recommendation.hold(f"flink: no true rate or no load known of any of {len(now)} operators"), kept
-        wish, notes = {}, []
+        after, notes = {}, []
         for name, load in loads.items():
-            wish[name], note = self._wish(name, now[name], load, kept, time_s)
+            after[name], note = self._instances(name, now[name], load, kept, time_s)
             notes += [note] if note else []
-        outside = [name for name in wish if wish[name] != now[name] and not self._inside_band(loads[name])]
+        outside = [name for name in after if after[name] != now[name] and not self._inside_band(loads[name])]
         shown = outside or list(loads)
-        told = listing((self._sentence(name, now[name], wish[name], loads[name]) for name in shown), of=len(shown))
+        details = listing((self._phrase(name, now[name], after[name], loads[name]) for name in shown), of=len(shown))
         if not outside:
-            return Recommendation.hold(f"flink: nobody to change outside the band: {told}{_noted(notes)}"), kept
-        return Recommendation(parallelism=now | wish, reason=f"flink: outside the band: {told}{_noted(notes)}"), kept
+            return Recommendation.hold(f"flink: no change outside the band: {details}{_noted(notes)}"), kept
+        return Recommendation(
+            parallelism=now | after, reason=f"flink: outside the band: {details}{_noted(notes)}"
+        ), kept
 
     def _loads(
-        self, observation: Observation, selectivity: dict[str, dict[str, float]], windows: list[dict[str, Any]]
-    ) -> tuple[dict[str, _Load], list[dict[str, Any]]]:
-        """Averages over the metric window, and the windows to remember for it."""
-        plain = target_rates(observation, selectivity)
-        hurried = target_rates(observation, selectivity, self.catch_up_s)
-        seen = {
+        self, observation: Observation, selectivity: EdgeValues, samples: _Samples
+    ) -> tuple[dict[str, _Load], _Samples]:
+        """Averages over the metric window, and the samples to remember for it."""
+        targets = target_rates(observation, selectivity)
+        catching_up = target_rates(observation, selectivity, self.catch_up_s)
+        sample = {
             "time_s": observation.time_s,
             "count": 1,
-            "rates": [plain[name] for name in observation.operators],
-            "each": [metrics.per_instance_rate() for metrics in observation.operators.values()],
+            "rate": targets,
+            "each": {name: metrics.per_instance_rate() for name, metrics in observation.operators.items()},
         }
         start_s = observation.time_s - self.metric_window_s
-        recent = _gathered([window for window in windows if window["time_s"] > start_s], seen, self.metric_window_s)
-        rates, each = (_means(recent, key) for key in KEYS)
+        recent = _joined([one for one in samples if one["time_s"] > start_s], sample, self.metric_window_s)
         loads = {}
-        for (name, metrics), rate, one in zip(observation.operators.items(), rates, each, strict=True):
-            total, base = hurried[name], plain[name]
-            if not math.isnan(rate) and one > 0 and total is not None and base is not None:
-                loads[name] = _Load(rate, total - base, one * metrics.parallelism)
+        for name, metrics in observation.operators.items():
+            rate, each = (_mean(recent, key, name) for key in KEYS)
+            total, base = catching_up[name], targets[name]
+            if rate is not None and each and total is not None and base is not None:
+                loads[name] = _Load(rate, total - base, each * metrics.parallelism)
         return loads, recent
 
     def _capacity(self, load: _Load, utilisation: float, *, restart: bool = True) -> float:
@@ -131,16 +134,17 @@ class Flink:
         most = self._capacity(load, self.target_utilisation - self.utilisation_band)
         return least <= load.true_rate <= most
 
-    def _wish(self, name: str, now: int, load: _Load, kept: dict[str, Any], time_s: float) -> tuple[int, str]:
+    def _instances(self, name: str, now: int, load: _Load, kept: dict[str, Any], time_s: float) -> tuple[int, str]:
+        """What to recommend for one operator, and a note where that is not what its load needs."""
         factor = ratio(self._capacity(load, self.target_utilisation), load.true_rate) or 0.0
-        wanted = self._aligned(whole_instances(now * max(factor, 1 - self.max_scale_down_factor)))
-        if wanted >= now:
+        needed = self._aligned(whole_instances(now * max(factor, 1 - self.max_scale_down_factor)))
+        if needed >= now:
             kept["shrinking"].pop(name, None)
-            if wanted > now and self._ineffective(load, kept["grown"].get(name)):
+            if needed > now and self._ineffective(load, kept["grown"].get(name)):
                 return now, f"{name} stays: its last scale-up brought less than {self.effectiveness_threshold:.0%}"
-            return wanted, ""
-        since_s, largest = kept["shrinking"].get(name, [time_s, wanted])
-        largest = max(largest, wanted)
+            return needed, ""
+        since_s, largest = kept["shrinking"].get(name, [time_s, needed])
+        largest = max(largest, needed)
         kept["shrinking"][name] = [since_s, largest]
         if time_s - since_s < self.scale_down_delay_s:
             return now, f"{name} may shrink to {largest} in {number(self.scale_down_delay_s - time_s + since_s)} s"
@@ -152,25 +156,25 @@ class Flink:
         before, expected = grown
         return load.true_rate - before < self.effectiveness_threshold * (expected - before)
 
-    def _aligned(self, wanted: int) -> int:
+    def _aligned(self, needed: int) -> int:
         """The next divisor of the partitions, so that each instance gets equally many."""
         if not self.key_groups:
-            return wanted
-        wanted = min(wanted, self.key_groups)
-        candidates = range(wanted, self.key_groups // 2 + 1)
-        return next((count for count in candidates if self.key_groups % count == 0), wanted)
+            return needed
+        needed = min(needed, self.key_groups)
+        candidates = range(needed, self.key_groups // 2 + 1)
+        return next((count for count in candidates if self.key_groups % count == 0), needed)
 
-    def _sentence(self, name: str, before: int, after: int, load: _Load) -> str:
+    def _phrase(self, name: str, before: int, after: int, load: _Load) -> str:
         required = self._capacity(load, self.target_utilisation)
         return f"{name} {before} -> {after}, can take {number(load.true_rate)} of {number(required)} rec/s required"
 
 
 def _after_rescale(memory: Memory, now: dict[str, int], time_s: float) -> dict[str, Any]:
-    """Memory carried over; after a rescale the averages start anew and what the growth should bring is noted."""
+    """Memory carried over; after a rescale the averages start anew, and what each growth should bring is noted."""
     before: Mapping[str, int] = memory.get("parallelism", now)
     kept: dict[str, Any] = {
         key: memory.get(key, empty)
-        for key, empty in (("windows", []), ("shrinking", {}), ("grown", {}), ("true_rates", {}), ("rescaled_s", None))
+        for key, empty in (("samples", []), ("shrinking", {}), ("grown", {}), ("true_rates", {}), ("rescaled_s", None))
     }
     if before == now:
         return kept
@@ -182,37 +186,34 @@ def _after_rescale(memory: Memory, now: dict[str, int], time_s: float) -> dict[s
         if name in rates and now[name] > before[name]
     }
     return kept | {
-        "windows": [],
+        "samples": [],
         "rescaled_s": time_s,
         "shrinking": {name: entry for name, entry in kept["shrinking"].items() if name not in changed},
         "grown": {name: entry for name, entry in kept["grown"].items() if name not in changed} | grown,
     }
 
 
-def _gathered(windows: list[dict[str, Any]], seen: dict[str, Any], span_s: float) -> list[dict[str, Any]]:
-    """The window added; those within the same part of the span become one, so that no memory holds many."""
+def _joined(samples: _Samples, new: dict[str, Any], span_s: float) -> _Samples:
+    """The new sample added; those within the same part of the span become one, so that memory stays small."""
     part_s = span_s / PARTS
-    if not windows or windows[-1]["time_s"] // part_s != seen["time_s"] // part_s:
-        return [*windows, seen]
-    *earlier, last = windows
+    if not samples or samples[-1]["time_s"] // part_s != new["time_s"] // part_s:
+        return [*samples, new]
+    *earlier, last = samples
     share = 1 / (last["count"] + 1)
-    joined = {key: [_joined(old, new, share) for old, new in zip(last[key], seen[key], strict=True)] for key in KEYS}
-    return [*earlier, {"time_s": seen["time_s"], "count": last["count"] + 1, **joined}]
+    means = {key: {name: _moved(last[key][name], new[key][name], share) for name in new[key]} for key in KEYS}
+    return [*earlier, {"time_s": new["time_s"], "count": last["count"] + 1, **means}]
 
 
-def _joined(old: float | None, new: float | None, share: float) -> float | None:
+def _moved(old: float | None, new: float | None, share: float) -> float | None:
     if old is None or new is None:
         return new if old is None else old
     return old + (new - old) * share
 
 
-def _means(windows: list[dict[str, Any]], key: str) -> list[float]:
-    """Mean per operator over the windows that know it; not a number where none does."""
-    table = np.array([window[key] for window in windows], dtype=np.float64)
-    weight = np.where(np.isnan(table), 0.0, np.array([[window["count"]] for window in windows]))
-    total, count = (np.nan_to_num(table) * weight).sum(axis=0), weight.sum(axis=0)
-    means: list[float] = np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0).tolist()
-    return means
+def _mean(samples: _Samples, key: str, name: str) -> float | None:
+    """Weighted mean of the samples that know it."""
+    known = [(sample[key][name], sample["count"]) for sample in samples if sample[key][name] is not None]
+    return sum(value * count for value, count in known) / sum(count for _, count in known) if known else None
 
 
 def _noted(notes: list[str]) -> str:

@@ -22,14 +22,14 @@ class HpaCpu:
     """
 
     target: float = parameter(0.7, "CPU use to aim for")
-    window_s: float = parameter(300.0, "the largest wish of this time is applied")
+    window_s: float = parameter(300.0, "the largest recommendation of this time counts")
     tolerance: float = parameter(0.0, "no change while metric / target is within 1 +- this; Kubernetes has 0.1")
     step_policies: bool = parameter(
         False, "as Kubernetes: at most 4 instances or twice as many per 15 s, and only scaling down waits"
     )
     saturates_at: float = parameter(0.0, "use from which the metric cannot show more load; 0 is off (thesis 8.3)")
 
-    asked_while_cooling: ClassVar[bool] = False
+    decides_during_cooldown: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 0 < self.target <= 1:

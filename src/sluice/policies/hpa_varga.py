@@ -12,14 +12,13 @@ from typing import ClassVar
 from sluice.dataflow.bottleneck import (
     backpressured,
     falling_behind,
-    job_throughput,
-    topic_readers,
+    most_urgent,
     upstream_backpressure,
     walk_downstream,
-    worst,
 )
 from sluice.dataflow.hpa import Behaviour, Reading, decide, overload_where_saturated
 from sluice.dataflow.numbers import ratio
+from sluice.dataflow.rates import job_throughput, topic_readers
 from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
@@ -28,16 +27,16 @@ from sluice.registry import parameter
 @policy("hpa-varga")
 @dataclass(frozen=True, kw_only=True)
 class HpaVarga:
-    """Utilisation near a target, and for the bottleneck no growing lag; the larger wish wins.
+    """Utilisation near a target, and for the bottleneck no growing lag; the larger result wins.
 
     Utilisation is `1 - idle`. The relative change of lag is `1 + d(lag)/dt / input rate` of the job, the derivative
-    being the slope over `derivative_s`; it counts only for the bottleneck (the sources, if nobody is backpressured)
+    being the slope over `derivative_s`; it counts only for the bottleneck (the sources, if none is known to be blocked)
     and only while lag grows faster than `lag_rate_threshold`.
     """
 
     utilisation_target: float = parameter(0.7, "share of time not idle to aim for")
     lag_change_target: float = parameter(1.0, "relative change of lag to aim for; 1 is a lag that stays as it is")
-    window_s: float = parameter(300.0, "the largest wish of this time is applied")
+    window_s: float = parameter(300.0, "the largest recommendation of this time counts")
     derivative_s: float = parameter(60.0, "time over which the slope of the lag is taken")
     lag_rate_threshold: float = parameter(1000.0, "growth of the job's lag, records/s, below which it is ignored")
     backpressure_threshold: float = parameter(0.1, "share of time blocked above which an operator is backpressured")
@@ -48,7 +47,7 @@ class HpaVarga:
     missing_metric_rules: bool = parameter(False, "as Kubernetes: no scaling down while one of the metrics is missing")
     saturates_at: float = parameter(0.0, "utilisation that cannot show more load; 0 is off (thesis 8.3)")
 
-    asked_while_cooling: ClassVar[bool] = False
+    decides_during_cooldown: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("utilisation_target", "lag_change_target", "derivative_s"):
@@ -99,19 +98,19 @@ class HpaVarga:
         blocked = backpressured(observation, self.backpressure_threshold)
         if blocked:
             causes = walk_downstream(observation, blocked)
-            return (worst(observation, upstream_backpressure(observation, causes)),) if causes else ()
+            return (most_urgent(observation, upstream_backpressure(observation, causes)),) if causes else ()
         return falling_behind(observation, self.lag_rate_threshold) or observation.topology.sources
 
 
 def utilisation(metrics: OperatorMetrics) -> float | None:
-    """`1 - idle`; without an idle share, busy and backpressured time together, as far as known."""
+    """`1 - idle`; where idle is unknown the same by definition: the busy share, and the blocked one if it is known."""
     if metrics.idle is not None:
         return 1.0 - metrics.idle
     return None if metrics.busy is None else min(1.0, metrics.busy + (metrics.backpressure or 0.0))
 
 
 def _recent_lags(observation: Observation, earlier: list[list[float]], period_s: float) -> list[list[float]]:
-    """[time_s, records waiting in all topics], this window included where every source tells its lag."""
+    """[time_s, records waiting in all topics], this window included where the lag of every source is known."""
     recent = [point for point in earlier if observation.time_s - period_s <= point[0] < observation.time_s]
     lag = _total(observation, {name: metrics.lag for name, metrics in topic_readers(observation).items()})
     return recent if lag is None else [*recent, [observation.time_s, lag]]

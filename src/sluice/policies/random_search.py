@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sluice.dataflow.provisioning import State, provisioning, same_load, source_loads
+from sluice.dataflow.provisioning import State, provisioning, same_load
+from sluice.dataflow.rates import source_loads
 from sluice.model import Observation, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter

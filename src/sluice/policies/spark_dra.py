@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sluice.dataflow.bottleneck import MOST_BACKPRESSURE, upstream_backpressure
+from sluice.dataflow.bottleneck import blocked_factor, upstream_backpressure
 from sluice.dataflow.numbers import MOST_INSTANCES, listing, number, ratio
-from sluice.dataflow.rates import arriving_rate, source_arrival_rate
+from sluice.dataflow.rates import arriving_rate, capacity, source_arrival_rate
 from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
@@ -54,13 +54,13 @@ class SparkDra:
             return Recommendation.hold(
                 f"spark-dra: no batch time, rate or busy share known of any of {len(now)} operators"
             )
-        wish = {name: self._next(now[name], mean) for name, mean in means.items()}
-        changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
+        after = {name: self._next(now[name], mean) for name, mean in means.items()}
+        changes = {name: count for name, count in after.items() if count != now[name]}
         if not changes:
-            told = listing(f"{name} {number(mean)}" for name, mean in means.items())
-            return Recommendation.hold(f"spark-dra: nobody to change for batch time / interval: {told}")
-        told = listing(f"{name} {now[name]} -> {changes[name]} at ratio {number(means[name])}" for name in changes)
-        return Recommendation(parallelism=now | changes, reason=f"spark-dra: batch time / interval: {told}")
+            ratios = listing(f"{name} {number(mean)}" for name, mean in means.items())
+            return Recommendation.hold(f"spark-dra: no change for batch time / interval: {ratios}")
+        details = listing(f"{name} {now[name]} -> {changes[name]} at ratio {number(means[name])}" for name in changes)
+        return Recommendation(parallelism=now | changes, reason=f"spark-dra: batch time / interval: {details}")
 
     def _next(self, parallelism: int, mean: float) -> int:
         if mean >= self.scaling_up_ratio:
@@ -71,26 +71,21 @@ class SparkDra:
 
 def batch_ratios(observation: Observation) -> dict[str, float | None]:
     """Share of the batch interval that processing a batch takes; above 1 batches queue up."""
-    topology = observation.topology
-    fed = [name for name in topology.names if not topology.is_source(name)]
-    held_back = upstream_backpressure(observation, fed)
-    return {
-        name: _ratio(metrics, arriving_rate(metrics), held_back[name])
-        if name in held_back
-        else _ratio(metrics, source_arrival_rate(metrics), 0.0)
-        for name, metrics in observation.operators.items()
-    }
+    return {name: _batch_ratio(name, metrics, observation) for name, metrics in observation.operators.items()}
 
 
-def _ratio(metrics: OperatorMetrics, arriving: float | None, held_back: float) -> float | None:
+def _batch_ratio(name: str, metrics: OperatorMetrics, observation: Observation) -> float | None:
     measured = ratio(metrics.batch_s, metrics.batch_interval_s)
     if measured is not None:
         return measured
-    wanted = None if arriving is None else arriving / (1 - min(held_back, MOST_BACKPRESSURE))
-    modelled = ratio(wanted, _true_rate(metrics))
+    modelled = ratio(_offered_rate(name, metrics, observation), capacity(metrics))
     return metrics.busy if modelled is None else modelled
 
 
-def _true_rate(metrics: OperatorMetrics) -> float | None:
-    each = metrics.per_instance_rate()
-    return None if each is None else each * metrics.parallelism
+def _offered_rate(name: str, metrics: OperatorMetrics, observation: Observation) -> float | None:
+    """What arrives, and what is known to be held back upstream because the operator is too slow for it."""
+    if observation.topology.is_source(name):
+        return source_arrival_rate(metrics)
+    arriving = arriving_rate(metrics)
+    blocked = upstream_backpressure(observation, [name])
+    return arriving if arriving is None or not blocked else arriving * blocked_factor(blocked[name])

@@ -1,4 +1,4 @@
-"""Never scales: the yardstick for what scaling is worth."""
+"""Never scales: the baseline that shows what scaling is worth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simplest rule there is: one more when busy, one less when not."""
+"""The simplest rule: one more when busy, one less when not."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Threshold:
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         uses = {name: use for name, metrics in observation.operators.items() if (use := _use(metrics)) is not None}
-        wish = {name: self._next(now[name], use) for name, use in uses.items()}
-        changes = {name: wanted for name, wanted in wish.items() if wanted != now[name]}
+        after = {name: self._next(now[name], use) for name, use in uses.items()}
+        changes = {name: count for name, count in after.items() if count != now[name]}
         if not uses:
             return Recommendation.hold(
                 f"threshold: no busy share or CPU use known of any of {len(now)} operators"
             ), memory
         if not changes:
-            told = listing(f"{name} {number(use)}" for name, use in uses.items())
+            details = listing(f"{name} {number(use)}" for name, use in uses.items())
             band = f"{number(self.low)} to {number(self.high)}"
-            return Recommendation.hold(f"threshold: nobody to change for a use of {band}: {told}"), memory
-        told = listing(f"{name} {now[name]} -> {changes[name]} at use {number(uses[name])}" for name in changes)
-        return Recommendation(parallelism=now | changes, reason=f"threshold: {told}"), memory
+            return Recommendation.hold(f"threshold: no use outside {band}: {details}"), memory
+        details = listing(f"{name} {now[name]} -> {changes[name]} at use {number(uses[name])}" for name in changes)
+        return Recommendation(parallelism=now | changes, reason=f"threshold: {details}"), memory
 
     def _next(self, parallelism: int, use: float) -> int:
         if use > self.high:

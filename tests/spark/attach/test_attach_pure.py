@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sluice.errors import BadInputError
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import asked_while_cooling
+from sluice.policy import decides_during_cooldown
 from sluice.spark.attach.application import (
     NO_QUERY,
     ExecutorInfo,
@@ -344,8 +344,8 @@ def test_a_long_trigger_makes_idleness_longer():
 
 def test_what_wraps_a_policy_passes_on_when_it_wants_to_be_asked():
     class Patient(Wants):
-        asked_while_cooling = False
+        decides_during_cooldown = False
 
     for inner, asked in ((Wants(), True), (Patient(), False)):
         wrapped = WhileIdle(inner=WithObjective(inner=inner, latency_s=1), idle_s=1)
-        assert asked_while_cooling(wrapped) is asked
+        assert decides_during_cooldown(wrapped) is asked

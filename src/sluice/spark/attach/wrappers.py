@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import Memory, Policy, asked_while_cooling
+from sluice.policy import Memory, Policy, decides_during_cooldown
 
 HEADROOM = 0.7
 """The share of an objective that is planned for; the rest is for batches that take longer than others."""
@@ -30,8 +30,8 @@ class IdleRelease:
     minimum: int = 1
 
     @property
-    def asked_while_cooling(self) -> bool:
-        return asked_while_cooling(self.inner)
+    def decides_during_cooldown(self) -> bool:
+        return decides_during_cooldown(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         quiet = all(_is_quiet(metrics) for metrics in observation.operators.values())
@@ -67,8 +67,8 @@ class LatencyObjective:
     latency_s: float
 
     @property
-    def asked_while_cooling(self) -> bool:
-        return asked_while_cooling(self.inner)
+    def decides_during_cooldown(self) -> bool:
+        return decides_during_cooldown(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         own, inner = _split(memory, "@objective")
