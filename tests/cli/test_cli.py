@@ -112,8 +112,10 @@ def test_a_run_keeps_the_summary_contract_and_leaves_a_picture(sluice, tmp_path)
     assert list(summary) == SUMMARY
     assert summary["lost_records"] == summary["duplicated_records"] == 0
     assert json.loads((tmp_path / "summary.json").read_text()) == summary
-    entries = list(read_journal(tmp_path / "journal.jsonl"))
-    assert [entry["kind"] for entry in entries] == ["run", *["cycle"] * 80, "end"]
+    records = list(read_journal(tmp_path / "journal.jsonl"))
+    assert [record.kind for record in records if record.kind != "outcome"] == ["run", *["cycle"] * 80, "end"]
+    acted = [record.cycle for record in records if record.kind == "cycle" and record.action == "apply"]
+    assert [record.cycle for record in records if record.kind == "outcome"] == acted
     picture = (tmp_path / "report.html").read_text()
     assert all(word in picture for word in ("arriving", "read", "slots", "latency"))
 

@@ -7,25 +7,21 @@ import io
 from rich.console import Console
 
 from sluice.cli.view import RunView
+from sluice.journal.results import CycleReport
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from tests.journal.records import cycle, outcome
 
 
-def entry(time_s: float, *, applied=None, cooling: bool = False, busy: float | None = 0.5) -> dict:
-    metrics = {
-        "parallelism": 3,
-        "input_rate": 1234.5,
-        "output_rate": None,
-        "busy": busy,
-        "backpressure": 0.25,
-        "lag": 98_765.0,
-        "latency_s": 4.2,
-    }
-    return {
-        "time_s": time_s,
-        "observation": {"time_s": time_s, "operators": {"splitter": metrics}},
-        "decision": {"reason": f"because of {time_s:g}"},
-        "applied": applied,
-        "cooling": cooling,
-    }
+def report(number, *outcomes, proposed=None) -> CycleReport:
+    metrics = OperatorMetrics(parallelism=3, input_rate=1234.5, busy=0.5, backpressure=0.25, lag=98_765, latency_s=4.2)
+    time_s = 10.0 * (number + 1)
+    action = "apply" if outcomes else "none" if proposed is None else "cooldown"
+    made = cycle(number, names=("splitter",), action=action, proposed=proposed)
+    seen = Observation(time_s=time_s, interval_s=10.0, operators={"splitter": metrics})
+    reason = Recommendation(reason=f"because of {time_s:g}")
+    return CycleReport(
+        made.model_copy(update={"time_s": time_s, "observation": seen, "recommendation": reason}), outcomes
+    )
 
 
 def drawn(view: RunView) -> str:
@@ -40,7 +36,7 @@ def test_before_the_first_window_it_says_what_it_waits_for():
 
 def test_a_window_shows_rates_shares_lag_and_what_is_unknown():
     view = RunView("wordcount", 300)
-    view.add(entry(10))
+    view.add(report(0))
     text = drawn(view)
     for shown in ("wordcount, 10 of 300 s", "splitter", "1,234", "?", "50%", "25%", "98,765", "4.2"):
         assert shown in text
@@ -48,15 +44,16 @@ def test_a_window_shows_rates_shares_lag_and_what_is_unknown():
 
 def test_decisions_are_shown_with_what_became_of_them():
     view = RunView("wordcount", 300)
-    view.add(entry(10, applied={"changed": {"splitter": (1, 3)}, "error": None}))
-    view.add(entry(20, cooling=True))
-    view.add(entry(30, applied={"changed": {}, "error": "no slots left"}))
-    view.add(entry(40))
+    view.add(report(0, outcome(0, 1, 3, status="waiting", names=("splitter",))))
+    view.add(report(0, outcome(0, 1, 3, names=("splitter",))))
+    view.add(report(1, proposed=5))
+    view.add(report(2, outcome(2, 1, 3, status="failed", error="no slots left", names=("splitter",))))
+    view.add(report(3))
     text = drawn(view)
     for shown in (
         "10 s  splitter 1 -> 3: because of 10",
-        "20 s  cooling down: because of 20",
-        "30 s  no slots left: because of 30",
+        "20 s  cooldown: because of 20",
+        "30 s  splitter: no slots left: because of 30",
         "40 s  held: because of 40",
     ):
-        assert shown in text
+        assert text.count(shown) == 1

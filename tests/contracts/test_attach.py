@@ -6,6 +6,7 @@ The application is a model of one: a batch per second, executors that do a hundr
 from __future__ import annotations
 
 import pytest
+from sluice.spark.attach.wishes import WhileIdle, WithObjective
 
 from sluice.control.decider import Decider
 from sluice.control.engine import RecordCount
@@ -23,7 +24,6 @@ from sluice.spark.attach.application import (
     observe_application,
     useful_executors,
 )
-from sluice.spark.attach.wishes import WhileIdle, WithObjective
 from sluice.spark.metrics import Stage
 
 RECORDS_PER_CORE_S = 100.0

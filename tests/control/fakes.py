@@ -70,9 +70,7 @@ class FakeEngine:
         if isinstance(errors, Exception):
             raise errors
         kept = {name: before.parallelism[name] for name in errors}
-        self.target = Target(
-            parallelism={**target.parallelism, **kept}, sizes=target.sizes, placement=target.placement
-        )
+        self.target = Target(parallelism={**target.parallelism, **kept}, sizes=target.sizes, placement=target.placement)
         self.requests.append(self.target.parallelism)
         return Reconciliation(
             requested=self.target.parallelism,

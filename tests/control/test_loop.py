@@ -122,7 +122,7 @@ def test_an_action_succeeds_for_some_operators_and_fails_for_others():
 
 
 def test_queries_that_share_their_instances_get_one_number_before_the_target_is_made():
-    """Two queries recommend 3 and 1 at two executors: that is two, so nothing changes, and nothing is logged as scaled."""
+    """Two queries recommend 3 and 1 at two executors: that makes two, so nothing changes or is called scaled."""
     engine = FakeEngine(graph=SHARED)
     _, reports = run(Scripted({"a": 3, "b": 1}), engine, initial=2, guards=Guards(cooldown_s=15))
     assert engine.requests == []

@@ -9,7 +9,8 @@ import pytest
 
 from sluice.cli import main
 from sluice.control.guards import Guards
-from sluice.journal.file import MemoryJournal
+from sluice.journal.file import MemoryJournal, read_runs
+from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import pipelines
 from sluice.lab.placing import Placing, Workers
 from sluice.lab.run import RunSpec, run, simulated_engine
@@ -21,7 +22,7 @@ from sluice.policy import policies
 CLUSTER = Workers(workers=12, slots=8, cpu=3.0).cluster()
 
 
-def throughput_share(strategy: str) -> tuple[float, list[dict[str, object]]]:
+def throughput_share(strategy: str) -> tuple[float, tuple[CycleReport, ...]]:
     spec = RunSpec(
         pipeline=pipelines.create("inference"),
         policy=policies.create("ds2"),
@@ -33,16 +34,16 @@ def throughput_share(strategy: str) -> tuple[float, list[dict[str, object]]]:
     engine, initial = simulated_engine(spec)
     journal = MemoryJournal()
     run(spec, engine, initial, journal)
-    return summarise(journal.entries, 30.0).throughput_ratio, journal.entries
+    return summarise(journal.reports(), journal.end(), 30.0).throughput_ratio, journal.reports()
 
 
 def test_the_same_policy_carries_more_with_a_better_placement() -> None:
-    caps, entries = throughput_share("caps")
+    caps, reports = throughput_share("caps")
     default, _ = throughput_share("default")
     assert caps > default + 0.03
-    applied = [entry for entry in entries if entry.get("applied")]
-    assert applied
-    assert all(any(str(note).startswith("placement:") for note in entry["plan"]["notes"]) for entry in applied)  # type: ignore[index]
+    acted = [report.cycle for report in reports if report.result.is_action]
+    assert acted
+    assert all(any(note.startswith("placement:") for note in cycle.notes) for cycle in acted)
 
 
 def test_the_command_line_places_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,8 +52,8 @@ def test_the_command_line_places_too(tmp_path: Path, capsys: pytest.CaptureFixtu
         main([*arguments, "--out", str(tmp_path)])
     assert not exited.value.code
     assert json.loads(capsys.readouterr().out)["lost_records"] == 0
-    cycles = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
-    assert any(cycle["plan"]["placement"] for cycle in cycles if cycle["kind"] == "cycle" and cycle["applied"])
+    (run,) = read_runs(tmp_path)
+    assert any(report.cycle.target.placement for report in run.reports if report.result.is_action)
 
 
 @pytest.mark.parametrize(

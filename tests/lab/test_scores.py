@@ -3,27 +3,29 @@
 import numpy as np
 import pytest
 
+from sluice.journal.results import CycleReport
 from sluice.lab.scores import score
+from sluice.model import Observation, OperatorMetrics
+from tests.journal.records import cycle, outcome
 
 INTERVAL_S = 60.0
 
 
 def journal(loads, slots):
     """One operator; the slots of a cycle are those its action leaves for the next."""
-    entries = [{"kind": "run"}]
+    reports = []
     before = slots[0]
     for number, (load, after) in enumerate(zip(loads, slots, strict=True)):
-        operators = {"source": {"parallelism": before, "arrival_rate": load, "input_rate": load, "cpu": 0.5}}
-        entries.append(
-            {
-                "kind": "cycle",
-                "time_s": (number + 1) * INTERVAL_S,
-                "observation": {"interval_s": INTERVAL_S, "operators": operators},
-                "applied": {"changed": {"source": (before, after)}, "error": None} if after != before else None,
-            }
+        time_s = (number + 1) * INTERVAL_S
+        metrics = OperatorMetrics(parallelism=before, arrival_rate=load, input_rate=load, cpu=0.5)
+        seen = Observation(time_s=time_s, interval_s=INTERVAL_S, operators={"source": metrics})
+        acts = after != before
+        found = cycle(number, action="apply" if acts else "none").model_copy(
+            update={"time_s": time_s, "observation": seen}
         )
+        reports.append(CycleReport(found, (outcome(number, before, after),) if acts else ()))
         before = after
-    return entries
+    return reports
 
 
 @pytest.mark.parametrize(

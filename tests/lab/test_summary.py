@@ -3,32 +3,36 @@
 import pytest
 
 from sluice.errors import BadInputError
+from sluice.journal.records import End, RecordCount
+from sluice.journal.results import CycleReport
 from sluice.lab.summary import summarise
+from sluice.model import Observation, OperatorMetrics
+from tests.journal.records import cycle, outcome
 
 
-def cycle(slots, latencies, *, arrival=100.0, read=90.0, applied=None):
-    return {
-        "kind": "cycle",
-        "observation": {
-            "interval_s": 10.0,
-            "latency_samples_s": latencies,
-            "operators": {
-                "source": {"parallelism": slots, "arrival_rate": arrival, "input_rate": read},
-                "sink": {"parallelism": 1, "arrival_rate": None, "input_rate": read},
-            },
+def report(number, slots, latencies, *outcomes, arrival=100.0, read=90.0):
+    seen = Observation(
+        time_s=10.0 * (number + 1),
+        interval_s=10.0,
+        latency_samples_s=latencies,
+        operators={
+            "source": OperatorMetrics(parallelism=slots, arrival_rate=arrival, input_rate=read),
+            "sink": OperatorMetrics(parallelism=1, input_rate=read),
         },
-        "applied": applied,
-    }
+    )
+    found = cycle(number, action="apply" if outcomes else "none").model_copy(update={"observation": seen})
+    return CycleReport(found, outcomes)
+
+
+REPORTS = [
+    report(0, 1, (0.0, 10.0), outcome(0, 1, 3)),
+    report(1, 3, (40.0, 50.0), outcome(1, 3, 4, status="failed", error="no slots")),
+]
 
 
 def test_the_figures_of_a_small_run():
-    entries = [
-        {"kind": "run"},
-        cycle(1, [0.0, 10.0], applied={"error": None}),
-        cycle(3, [40.0, 50.0], applied={"error": "no slots"}),
-        {"kind": "end", "records": {"downtime_s": 4.0, "lost": 0, "duplicated": 0}},
-    ]
-    summary = summarise(entries, slo_s=30)
+    counted = RecordCount(arrived=9, processed=9, waiting=0, lost=0, duplicated=0, downtime_s=4.0)
+    summary = summarise(REPORTS, End(time_s=20.0, records=counted), slo_s=30)
     assert (summary.avg_slots, summary.max_slots, summary.slot_seconds) == (3.0, 4, 60.0)
     assert (summary.avg_latency_s, summary.p50_latency_s, summary.max_latency_s) == (25.0, 25.0, 50.0)
     assert summary.p95_latency_s == pytest.approx(48.5)
@@ -38,6 +42,10 @@ def test_the_figures_of_a_small_run():
     assert (summary.downtime_s, summary.lost_records) == (4.0, 0)
 
 
+def test_operators_that_share_their_instances_are_counted_once():
+    assert summarise(REPORTS, None, slo_s=30, shared=True).slot_seconds == 40.0
+
+
 def test_an_empty_journal_cannot_be_summarised():
     with pytest.raises(BadInputError, match="no cycle"):
-        summarise([{"kind": "run"}], slo_s=30)
+        summarise([], None, slo_s=30)

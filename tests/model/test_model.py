@@ -107,7 +107,7 @@ def test_the_other_values_survive_json():
     values = [
         Graph(operators=(Operator(name="a"), Operator(name="b")), edges=(Edge(source="a", target="b", share=0.5),)),
         Recommendation(parallelism={"a": 2}, reason="because 2", measures={"regret": 0.5}),
-        Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 2}}), notes=("x",)),
+        Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 2}})),
         Cluster.uniform(2, 4, cpu=1.0),
     ]
     for value in values:

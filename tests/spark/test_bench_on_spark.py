@@ -2,9 +2,9 @@
 
 import pytest
 
+from sluice.journal.records import Choice
 from sluice.lab.bench.bench import run_bench
 from sluice.lab.bench.grid import grid
-from sluice.journal.records import Choice
 from sluice.lab.bench.on_spark import score_groups_on_spark
 from sluice.lab.bench.statistics import score_groups
 

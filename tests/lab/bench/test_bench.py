@@ -11,9 +11,9 @@ import pyarrow.parquet
 import pytest
 
 from sluice.errors import BadInputError
+from sluice.journal.records import Choice
 from sluice.lab.bench.bench import run_bench
 from sluice.lab.bench.grid import Cell, grid
-from sluice.journal.records import Choice
 from sluice.lab.bench.local import bundle
 from sluice.lab.bench.store import BenchStore
 

@@ -124,7 +124,7 @@ def test_the_simulator_confirms_what_is_planned(pipeline, workload):
     engine, _ = simulated_engine(spec)
     journal = MemoryJournal()
     run(spec, engine, Target(parallelism=dict(found.steps[0][1].parallelism)), journal)
-    summary = summarise(journal.entries, 30.0)
+    summary = summarise(journal.reports(), journal.end(), 30.0)
     assert found.feasible
     assert summary.rescales == found.rescales
     assert summary.slot_seconds == pytest.approx(found.slot_seconds)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sluice.cli import main
+from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import pipelines
 from sluice.lab.reproduce.dragster import (
     DragsterTables,
@@ -12,17 +13,20 @@ from sluice.lab.reproduce.dragster import (
     convergence_min,
     growth_exponent,
 )
+from sluice.model import Observation, OperatorMetrics
 from sluice.policy import policies
+from tests.journal import records
 from tests.policies.jobs import job
 
 
 def cycle(changed, arrival=100.0, read=100.0):
     operators = {
-        "source": {"arrival_rate": arrival, "input_rate": read},
-        "map": {"arrival_rate": None, "input_rate": read},
+        "source": OperatorMetrics(parallelism=1, arrival_rate=arrival, input_rate=read),
+        "map": OperatorMetrics(parallelism=1, input_rate=read),
     }
-    applied = {"changed": {"map": [1, 2]}} if changed else None
-    return {"observation": {"operators": operators}, "applied": applied}
+    seen = Observation(time_s=15, interval_s=15, operators=operators)
+    made = records.cycle(0, action="apply" if changed else "none").model_copy(update={"observation": seen})
+    return CycleReport(made, (records.outcome(0, 1, 2, names=("map",)),) if changed else ())
 
 
 @pytest.mark.parametrize(

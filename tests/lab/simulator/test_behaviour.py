@@ -14,7 +14,7 @@ from sluice.lab.simulator import (
     Table,
     chain,
 )
-from sluice.model import Cluster, Edge, InstanceSize, Placement, Target
+from sluice.model import Cluster, Edge, InstanceSize, OperatorChange, Placement, Target
 
 
 def constant(rate):
@@ -165,7 +165,7 @@ def test_a_rescale_stops_the_job_or_only_what_changes(rescale, stands_still):
     engine.clock.sleep_s(5)
     seen = engine.observe().operators
     assert applied.downtime_s == 5
-    assert applied.changed == {"sink": (1, 2)}
+    assert applied.changes == {"sink": OperatorChange(before=1, requested=2)}
     assert seen["sink"].input_rate == 0
     assert (seen["source"].input_rate == 0) is stands_still
 

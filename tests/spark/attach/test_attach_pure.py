@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sluice.spark.attach.wishes import HEADROOM, WhileIdle, WithObjective
 
 from sluice.errors import BadInputError
 from sluice.model import Observation, OperatorMetrics, Recommendation
@@ -21,7 +22,6 @@ from sluice.spark.attach.application import (
     useful_executors,
 )
 from sluice.spark.attach.objective import Objective
-from sluice.spark.attach.wishes import HEADROOM, WhileIdle, WithObjective
 from sluice.spark.metrics import Stage
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import BadInputError
-from sluice.journal.file import JOURNAL_FILE, read_runs
+from sluice.journal.file import JOURNAL_FILE, journal_path, read_runs
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.lab.bench.store import BenchStore
@@ -160,7 +160,7 @@ def _lasting(cells: Sequence[Cell]) -> str:
 
 def _single(where: Path) -> _Found:
     """A run's folder or its journal. Figures are those of the last run in it, the picture shows all of them."""
-    if where.is_dir() and not (where / JOURNAL_FILE).exists():
+    if not journal_path(where).exists():
         raise BadInputError(f"{str(where)!r} holds neither a run ({JOURNAL_FILE}) nor a bench (grid.json)")
     runs = read_runs(where)
     last = runs[-1]
