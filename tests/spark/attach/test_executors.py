@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from sluice.spark import internals
 from sluice.spark.attach import executors as module
 from sluice.spark.attach.executors import ASK_AGAIN_S, GAP_PATIENCE_S, ClusterExecutors
 
@@ -65,9 +66,9 @@ def clock(monkeypatch):
 
 
 def connect(monkeypatch, scheduler, *, drains):
-    monkeypatch.setattr(module, "json_mapper", lambda _: SimpleNamespace(writeValueAsString=json.dumps))
+    monkeypatch.setattr(internals, "_json_mapper", lambda _: SimpleNamespace(writeValueAsString=json.dumps))
     utils = SimpleNamespace(toScalaMap=lambda found: found, toSeq=lambda found: found)
-    java = SimpleNamespace(util=SimpleNamespace(HashMap=dict, ArrayList=Names))
+    java = SimpleNamespace(util=SimpleNamespace(HashMap=dict, ArrayList=Names, Arrays=None))
     info = SimpleNamespace(ExecutorDecommissionInfo=lambda *_: None)
     apache = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(scheduler=info)))
     option = SimpleNamespace(Option=SimpleNamespace(apply=lambda _: None))
