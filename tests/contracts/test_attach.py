@@ -16,15 +16,14 @@ from sluice.model import Graph, Observation, Outcome, Target
 from sluice.policy import policies
 from sluice.spark.attach.application import (
     ExecutorInfo,
-    QueryBatch,
-    QueryWindow,
     application_graph,
     executors_needed,
     observe_application,
     useful_executors,
 )
 from sluice.spark.attach.wishes import WhileIdle, WithObjective
-from sluice.spark.metrics import Stage
+from sluice.spark.observe.events import Batch, BatchStage
+from sluice.spark.observe.window import BatchSpan, QueryWindow, backlog_of
 
 RECORDS_PER_CORE_S = 100.0
 INTERVAL_S = 10.0
@@ -39,7 +38,7 @@ class ModelApplication:
         self._tasks = tasks
         self._time_s = 0.0
         self._waiting = dict.fromkeys(load[0], 0.0)
-        self._before: dict[str, QueryBatch] = {}
+        self._before: dict[str, Batch] = {}
         self._work_s: dict[str, float] = {}
         self.executors = 1
         self.asked: list[int] = []
@@ -58,8 +57,8 @@ class ModelApplication:
     def observe(self) -> Observation:
         cycle = min(len(self._load), round(self._time_s / INTERVAL_S)) - 1
         windows = {name: self._window(name, rate) for name, rate in self._load[cycle].items()}
-        self._work_s = {name: sum(stage.run_s for stage in window.stages) for name, window in windows.items()}
-        useful = {name: useful_executors(window.stages, 1) or MOST for name, window in windows.items()}
+        self._work_s = {name: sum(stage.run_s for stage in window.span.stages) for name, window in windows.items()}
+        useful = {name: useful_executors(window.span.stages, 1) or MOST for name, window in windows.items()}
         self.graph = application_graph(tuple(windows), 1, useful)
         here = [
             ExecutorInfo(executor_id=str(number), cores=1, active_tasks=1, holds_blocks=False, added_s=0.0)
@@ -74,41 +73,41 @@ class ModelApplication:
         self._waiting[name] = waiting - done
         began_s, number = self._time_s - INTERVAL_S, round(self._time_s / INTERVAL_S)
         run_s = done / RECORDS_PER_CORE_S
-        batches = [
-            QueryBatch(
-                run_id=name,
-                batch_id=number,
-                started_s=began_s,
-                ended_s=began_s + max(0.5, run_s / cores),
-                records={"all": int(done)},
-                state_bytes=None,
-                state_io_bytes=0.0,
-                lag_records=int(waiting - done),
-            )
-        ]
-        before, self._before[name] = self._before.get(name), batches[0]
-        return QueryWindow(
+        batch = Batch(
+            run_id=name,
+            batch_id=number,
+            started_s=began_s,
+            ended_s=began_s + max(0.5, run_s / cores),
+            records=int(done),
+            lag_records=int(waiting - done),
+        )
+        stage = BatchStage(
+            run_id=name,
+            batch_id=number,
+            tasks=self._tasks,
+            run_s=run_s,
+            cpu_s=run_s,
+            input_records=0,
+            output_records=0,
+            output_bytes=0,
+        )
+        span = BatchSpan(
             began_s=began_s,
             ended_s=self._time_s,
             now_s=self._time_s,
-            batches=batches if done else [],
-            before=before,
-            stages=[
-                Stage(
-                    batch_id=number,
-                    tasks=self._tasks,
-                    run_s=run_s,
-                    cpu_s=run_s,
-                    input_records=0,
-                    output_records=0,
-                    output_bytes=0,
-                )
-            ]
-            if done
-            else [],
-            core_seconds=INTERVAL_S * self.executors,
+            batches=[batch] if done else [],
+            before=self._before.get(name),
+            stages=[stage] if done else [],
+        )
+        self._before[name] = batch
+        return QueryWindow(
+            span=span,
+            parallelism=self.executors,
+            slots=self.executors,
+            slot_changes=[(began_s, self.executors)],
+            backlog=backlog_of(span),
             trigger_s=1.0,
-            running=False,
+            is_idle=not done,
         )
 
     def apply(self, plan: Target) -> Outcome:

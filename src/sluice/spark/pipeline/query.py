@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import SluiceError
-from sluice.spark.metrics import records_per_topic
+from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
 from sluice.spark.pipeline.folders import (
     NO_BATCHES,
