@@ -6,25 +6,24 @@ The application is a model of one: a batch per second, executors that do a hundr
 from __future__ import annotations
 
 import pytest
-from sluice.spark.attach.wishes import WhileIdle, WithObjective
 
 from sluice.control.decider import Decider
-from sluice.control.engine import RecordCount
+from sluice.control.engine import Ability, RecordCount
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop
 from sluice.journal.file import MemoryJournal
-from sluice.model import Graph, Observation, Outcome, Target
+from sluice.journal.records import Cycle
+from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
 from sluice.policy import policies
 from sluice.spark.attach.application import (
     ExecutorInfo,
-    QueryBatch,
-    QueryWindow,
     application_graph,
-    executors_needed,
     observe_application,
     useful_executors,
 )
-from sluice.spark.metrics import Stage
+from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
+from sluice.spark.observe.events import Batch, BatchStage
+from sluice.spark.observe.window import BatchSpan, QueryWindow, backlog_of
 
 RECORDS_PER_CORE_S = 100.0
 INTERVAL_S = 10.0
@@ -39,11 +38,12 @@ class ModelApplication:
         self._tasks = tasks
         self._time_s = 0.0
         self._waiting = dict.fromkeys(load[0], 0.0)
-        self._before: dict[str, QueryBatch] = {}
-        self._work_s: dict[str, float] = {}
+        self._before: dict[str, Batch] = {}
         self.executors = 1
-        self.asked: list[int] = []
+        self.requested: list[int] = []
         self.clock = self
+        self.tick_s = None
+        self.abilities: frozenset[Ability] = frozenset()
         self.graph: Graph = application_graph(tuple(load[0]), 1, {})
 
     def now_s(self) -> float:
@@ -52,14 +52,13 @@ class ModelApplication:
     def sleep_s(self, duration_s: float) -> None:
         self._time_s += duration_s
 
-    def start(self, plan: Target) -> None:
-        pass
+    def start(self, target: Target) -> Target:
+        return target
 
     def observe(self) -> Observation:
         cycle = min(len(self._load), round(self._time_s / INTERVAL_S)) - 1
         windows = {name: self._window(name, rate) for name, rate in self._load[cycle].items()}
-        self._work_s = {name: sum(stage.run_s for stage in window.stages) for name, window in windows.items()}
-        useful = {name: useful_executors(window.stages, 1) or MOST for name, window in windows.items()}
+        useful = {name: useful_executors(window.span.stages, 1) or MOST for name, window in windows.items()}
         self.graph = application_graph(tuple(windows), 1, useful)
         here = [
             ExecutorInfo(executor_id=str(number), cores=1, active_tasks=1, holds_blocks=False, added_s=0.0)
@@ -74,56 +73,63 @@ class ModelApplication:
         self._waiting[name] = waiting - done
         began_s, number = self._time_s - INTERVAL_S, round(self._time_s / INTERVAL_S)
         run_s = done / RECORDS_PER_CORE_S
-        batches = [
-            QueryBatch(
-                run_id=name,
-                batch_id=number,
-                started_s=began_s,
-                ended_s=began_s + max(0.5, run_s / cores),
-                records={"all": int(done)},
-                state_bytes=None,
-                state_io_bytes=0.0,
-                lag_records=int(waiting - done),
-            )
-        ]
-        before, self._before[name] = self._before.get(name), batches[0]
-        return QueryWindow(
+        batch = Batch(
+            run_id=name,
+            batch_id=number,
+            started_s=began_s,
+            ended_s=began_s + max(0.5, run_s / cores),
+            records=int(done),
+            lag_records=int(waiting - done),
+        )
+        stage = BatchStage(
+            run_id=name,
+            batch_id=number,
+            tasks=self._tasks,
+            run_s=run_s,
+            cpu_s=run_s,
+            input_records=0,
+            output_records=0,
+            output_bytes=0,
+        )
+        span = BatchSpan(
             began_s=began_s,
             ended_s=self._time_s,
             now_s=self._time_s,
-            batches=batches if done else [],
-            before=before,
-            stages=[
-                Stage(
-                    batch_id=number,
-                    tasks=self._tasks,
-                    run_s=run_s,
-                    cpu_s=run_s,
-                    input_records=0,
-                    output_records=0,
-                    output_bytes=0,
-                )
-            ]
-            if done
-            else [],
-            core_seconds=INTERVAL_S * self.executors,
+            batches=[batch] if done else [],
+            before=self._before.get(name),
+            stages=[stage] if done else [],
+        )
+        self._before[name] = batch
+        return QueryWindow(
+            span=span,
+            parallelism=self.executors,
+            slots=self.executors,
+            slot_changes=[(began_s, self.executors)],
+            backlog=backlog_of(span),
             trigger_s=1.0,
-            running=False,
+            is_idle=not done,
         )
 
-    def apply(self, plan: Target) -> Outcome:
-        count = executors_needed(plan.parallelism, {**dict.fromkeys(plan.parallelism, 0.0), **self._work_s})
+    def maintain(self) -> tuple[str, ...]:
+        return ()
+
+    def reconcile(self, target: Target) -> Reconciliation:
+        (count,) = set(target.parallelism.values())
         before, self.executors = self.executors, count
-        self.asked.append(count)
-        return Outcome(changed=dict.fromkeys(plan.parallelism, (before, count)))
+        counts = dict.fromkeys(target.parallelism, count)
+        if count == before:
+            return Reconciliation(requested=counts, observed=counts)
+        self.requested.append(count)
+        changes = {name: OperatorChange(before=before, requested=count) for name in counts}
+        return Reconciliation(requested=counts, observed=counts, changes=changes)
 
     def stop(self) -> RecordCount:
         return RecordCount(arrived=0, processed=0, waiting=0, lost=0, duplicated=0)
 
 
-def run(name: str, load: list[dict[str, float]], *, tasks: int = 8) -> tuple[ModelApplication, list[dict[str, object]]]:
+def run(name: str, load: list[dict[str, float]], *, tasks: int = 8) -> tuple[ModelApplication, tuple[Cycle, ...]]:
     application = ModelApplication(load, tasks)
-    policy = WhileIdle(inner=WithObjective(inner=policies.create(name), latency_s=30.0), idle_s=60.0, minimum=1)
+    policy = IdleRelease(inner=LatencyObjective(inner=policies.create(name), latency_s=30.0), idle_s=60.0, minimum=1)
     journal = MemoryJournal()
     Loop(
         engine=application,
@@ -131,7 +137,7 @@ def run(name: str, load: list[dict[str, float]], *, tasks: int = 8) -> tuple[Mod
         journal=journal,
         guards=Guards(min_parallelism=1, max_parallelism=MOST),
     ).run(Target(parallelism=dict.fromkeys(load[0], 1)), duration_s=len(load) * INTERVAL_S, interval_s=INTERVAL_S)
-    return application, [dict(entry) for entry in journal.entries if entry["kind"] == "cycle"]
+    return application, tuple(report.cycle for report in journal.reports())
 
 
 STEP = [*[{"q": 30.0}] * 10, *[{"q": 280.0}] * 30, *[{"q": 30.0}] * 30, *[{"q": 0.0}] * 30]
@@ -144,28 +150,28 @@ def name(request: pytest.FixtureRequest) -> str:
 
 def test_every_policy_decides_without_a_problem_within_bounds_and_comes_down_when_idle(name: str) -> None:
     application, cycles = run(name, STEP)
-    assert [cycle["problem"] for cycle in cycles if cycle["problem"]] == []
-    assert all(1 <= count <= MOST for count in application.asked)
+    assert [cycle.problem for cycle in cycles if cycle.problem] == []
+    assert all(1 <= count <= MOST for count in application.requested)
     assert application.executors == 1
 
 
 def test_every_policy_keeps_up_with_the_step_with_an_objective(name: str) -> None:
     application, _ = run(name, STEP[:40])
-    assert application.executors >= 3, f"{name} asked for {application.asked}"
+    assert application.executors >= 3, f"{name} asked for {application.requested}"
 
 
 def test_every_policy_is_capped_by_the_tasks_there_are(name: str) -> None:
     application, _ = run(name, [{"q": 500.0}] * 40, tasks=2)
-    assert max(application.asked, default=1) <= 2
+    assert max(application.requested, default=1) <= 2
 
 
 def test_every_policy_serves_queries_that_share_executors(name: str) -> None:
     application, cycles = run(name, [*[{"a": 10.0, "b": 10.0}] * 10, *[{"a": 150.0, "b": 20.0}] * 30])
-    assert [cycle["problem"] for cycle in cycles if cycle["problem"]] == []
-    assert all(1 <= count <= MOST for count in application.asked)
+    assert [cycle.problem for cycle in cycles if cycle.problem] == []
+    assert all(1 <= count <= MOST for count in application.requested)
 
 
 def test_ds2_follows_the_step_and_an_idle_application_comes_back() -> None:
     _, cycles = run("ds2", [*STEP, *[{"q": 280.0}] * 20])
-    seen = [cycle["observation"]["operators"]["q"]["parallelism"] for cycle in cycles]  # type: ignore[index]
+    seen = [cycle.observation.parallelism["q"] for cycle in cycles]
     assert (seen[5], seen[35], seen[65], seen[95], seen[-1]) == (1, 4, 1, 1, 4)

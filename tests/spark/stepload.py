@@ -253,10 +253,12 @@ def latencies(
 
     Its row counts would not do: what is computed anew after a loss is in them twice.
     """
-    from sluice.spark.attach.application import read_batch
+    from sluice.spark.observe.events import read_batch
 
     ended = {
-        one["sources"][0]["endOffset"]["logOffset"]: read_batch(one).ended_s for one in progress if one["numInputRows"]
+        one["sources"][0]["endOffset"]["logOffset"]: batch.ended_s
+        for one in progress
+        if (batch := read_batch(one)) is not None and batch.records
     }
     order = sorted(ended)
     waits, counts, per_batch = [], [], defaultdict(list)

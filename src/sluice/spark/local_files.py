@@ -11,37 +11,21 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sluice.spark.internals import MissingCallError, replace_local_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SOURCE = Path(__file__).with_name("LocalFiles.java")
 CLASS_NAME = "sluice.LocalFiles"
-LOCAL = "file:///"
 
 
 def use_quick_local_files(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError
 
     try:
-        _install(spark)
-    except Py4JError as error:
+        replace_local_files(spark, CLASS_NAME, SOURCE.read_text())
+    except (Py4JError, MissingCallError) as error:
         logging.getLogger(__name__).warning("local files stay slow: %s", error)
-
-
-def _install(spark: SparkSession) -> None:
-    jvm: Any = spark._jvm
-    file_systems = jvm.org.apache.hadoop.fs.FileSystem
-    configuration = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
-    local = jvm.java.net.URI.create(LOCAL)
-    present = file_systems.get(local, configuration)
-    if present.getClass().getName() == CLASS_NAME:
-        return
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(present.getClass().getClassLoader())
-    compiler.cook(SOURCE.read_text())
-    configuration.setClassLoader(compiler.getClassLoader())
-    configuration.set("fs.file.impl", CLASS_NAME)
-    present.close()
-    file_systems.get(local, configuration)

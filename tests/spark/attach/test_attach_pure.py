@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sluice.spark.attach.wishes import HEADROOM, WhileIdle, WithObjective
 
 from sluice.errors import BadInputError
 from sluice.model import Observation, OperatorMetrics, Recommendation
@@ -11,18 +10,15 @@ from sluice.policy import decides_during_cooldown
 from sluice.spark.attach.application import (
     NO_QUERY,
     ExecutorInfo,
-    QueryBatch,
-    QueryWindow,
     application_graph,
     choose_to_remove,
-    executors_needed,
     observe_application,
-    read_batch,
-    read_lag,
     useful_executors,
 )
 from sluice.spark.attach.objective import Objective
-from sluice.spark.metrics import Stage
+from sluice.spark.attach.observer import QueryObserver, QueryStatus
+from sluice.spark.attach.wrappers import HEADROOM, IdleRelease, LatencyObjective
+from sluice.spark.observe.events import Batch, BatchStage, read_batch, read_lag
 
 
 @pytest.mark.parametrize(
@@ -43,7 +39,7 @@ def executor(name, *, tasks=0, blocks=False, added_s=0.0, cores=1):
     return ExecutorInfo(executor_id=name, cores=cores, active_tasks=tasks, holds_blocks=blocks, added_s=added_s)
 
 
-def test_busy_executors_and_those_with_blocks_are_let_go_last():
+def test_busy_executors_and_those_with_blocks_are_released_last():
     here = [
         executor("busy", tasks=1),
         executor("holds", blocks=True),
@@ -53,48 +49,22 @@ def test_busy_executors_and_those_with_blocks_are_let_go_last():
     assert [e.executor_id for e in choose_to_remove(here, 4)] == ["young", "old", "holds", "busy"]
 
 
-@pytest.mark.parametrize(
-    ("wishes", "work", "needed"),
-    [
-        ({"a": 5}, {"a": 10.0}, 5),
-        ({"a": 5}, {"a": 0.0}, 5),
-        ({"a": 6, "b": 2}, {"a": 1.0, "b": 1.0}, 4),
-        ({"a": 6, "b": 2}, {"a": 3.0, "b": 1.0}, 5),
-        ({"a": 2, "b": 2}, {"a": 9.0, "b": 1.0}, 2),
-        ({"a": 1, "b": 2}, {"a": 0.0, "b": 0.0}, 2),
-    ],
-)
-def test_queries_that_share_executors_ask_for_one_number(wishes, work, needed):
-    assert executors_needed(wishes, work) == needed
-
-
-def batch(number, started_s, ended_s, records, lag=None):
-    return QueryBatch(
+def batch(number, started_s, ended_s, records, lag=None, **facts):
+    return Batch(
         run_id="r",
         batch_id=number,
         started_s=started_s,
         ended_s=ended_s,
-        records={"all": records},
+        records=records,
         state_bytes=7.0,
-        state_io_bytes=0,
         lag_records=lag,
+        **facts,
     )
 
 
-def window(batches=(), stages=(), *, length_s=10.0, cores=1, **facts):
-    given = {
-        "began_s": 0.0,
-        "ended_s": length_s,
-        "now_s": length_s,
-        "before": None,
-        "trigger_s": None,
-        "running": False,
-    }
-    return QueryWindow(batches=batches, stages=stages, core_seconds=length_s * cores, **{**given, **facts})
-
-
 def stage(batch_id, *, tasks=4, run_s=10.0, cpu_s=8.0, repeated=False):
-    return Stage(
+    return BatchStage(
+        run_id="r",
         batch_id=batch_id,
         tasks=tasks,
         run_s=run_s,
@@ -106,14 +76,32 @@ def stage(batch_id, *, tasks=4, run_s=10.0, cpu_s=8.0, repeated=False):
     )
 
 
-def observe(query, executors):
-    return observe_application({"q": query}, executors, time_s=10.0, interval_s=10.0).operators["q"]
+FIRST = batch(-1, -10, 0, 1)
+"""The first batch with records, behind which windows begin."""
+
+
+def watch(batches=(), stages=(), *, now_s=10.0, cores=1, in_batch=False, tasks=None, trigger_s=None, before=FIRST):
+    """The window of these batches, from the end of the one before until now."""
+    observer = QueryObserver("r", trigger_s, -10.0)
+    if before is not None:
+        observer.add([before], [stage(before.batch_id)])
+        began = QueryStatus(now_s=before.ended_s, in_batch=True)
+        observer.close_window(began, [], [(-100.0, cores)])
+    observer.add(batches, stages)
+    status = QueryStatus(now_s=now_s, in_batch=in_batch, running_tasks=tasks)
+    return lambda executors: observer.close_window(status, executors, [(-100.0, cores)])
+
+
+def observe(closed, executors):
+    windows = {"q": closed(executors)}
+    return observe_application(windows, executors, time_s=10.0, interval_s=10.0).operators["q"]
 
 
 def test_a_query_is_busy_by_the_task_time_it_used():
     # two executors of two cores for 10 s: 40 core-seconds, 10 of them used for 1000 records
     done = [batch(0, 0, 5, 400), batch(1, 5, 10, 600)]
-    seen = observe(window(done, [stage(1)], cores=4), [executor("1", cores=2), executor("2", cores=2)])
+    stages = [stage(0, run_s=4.0, cpu_s=3.0), stage(1, run_s=6.0, cpu_s=5.0)]
+    seen = observe(watch(done, stages, cores=4), [executor("1", cores=2), executor("2", cores=2)])
     assert (seen.parallelism, seen.input_rate, seen.busy, seen.cpu) == (2, 100.0, 0.25, 0.2)
     assert seen.true_input_rate == 400.0
     # half of the 5 s between batches, and the 5 s of its own
@@ -121,60 +109,97 @@ def test_a_query_is_busy_by_the_task_time_it_used():
     assert seen.state_bytes == 7.0
 
 
+def test_what_spark_does_not_tell_stays_unknown():
+    seen = observe(watch([batch(0, 0, 10, 1000)], [stage(0)]), [executor("1")])
+    assert (seen.lag, seen.lag_rate, seen.backpressure, seen.idle) == (None, None, None, None)
+    assert (seen.output_rate, seen.true_output_rate, seen.net_rate) == (None, None, None)
+    assert (seen.busy, seen.latency_s) == (1.0, pytest.approx(15.0))
+
+
+def test_output_is_known_where_the_sink_counts_it():
+    seen = observe(watch([batch(0, 0, 10, 1000, output_records=50)], [stage(0, run_s=5.0)]), [executor("1")])
+    assert (seen.output_rate, seen.true_output_rate) == (5.0, 10.0)
+
+
 def test_what_executors_are_worth_counts_those_there_now_not_those_of_the_window():
     # one core did 1000 records in 10 s; by now there are four
-    seen = observe(window([batch(0, 0, 10, 1000)], [stage(0)]), [executor(str(n)) for n in range(4)])
+    seen = observe(watch([batch(0, 0, 10, 1000)], [stage(0)]), [executor(str(n)) for n in range(4)])
     assert (seen.busy, seen.true_input_rate) == (1.0, 400.0)
 
 
 def test_a_query_that_waits_between_its_batches_could_do_more_than_its_task_time_tells():
     # two cores; 100 records took 10 s of task time in a hundred small tasks, but only 2 of 10 s
-    waits = observe(window([batch(0, 0, 2, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
+    waits = observe(watch([batch(0, 0, 2, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
     assert waits.true_input_rate == pytest.approx(50.0)
     # one after the other, there is nothing but the task time to go by
-    never_waits = observe(window([batch(0, 0, 10, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
+    never_waits = observe(watch([batch(0, 0, 10, 100)], [stage(0)], cores=2), [executor("1"), executor("2")])
     assert never_waits.true_input_rate == pytest.approx(20.0)
 
 
 def test_a_batch_that_lost_an_executor_tells_how_late_it_was_but_not_what_executors_are_worth():
     # of 40 core-seconds the last attempt of its stage, which did only what was lost, shows one
-    seen = observe(window([batch(0, 0, 10, 2000)], [stage(0, run_s=1.0, repeated=True)], cores=4), [executor("1")])
+    seen = observe(watch([batch(0, 0, 10, 2000)], [stage(0, run_s=1.0, repeated=True)], cores=4), [executor("1")])
     assert (seen.true_input_rate, seen.busy, seen.input_rate, seen.arrival_rate) == (None, None, None, None)
     assert (seen.batch_s, seen.latency_s) == (10.0, pytest.approx(15.0))
 
 
 def test_without_a_lag_the_next_batch_tells_what_arrived_during_the_one_before():
     # a batch of 10 s, and the next has 3000 records: 300/s came while 100/s were done
-    seen = observe(window([batch(1, 10, 40, 3000)], before=batch(0, 0, 10, 1000), length_s=30.0), [executor("1")])
+    seen = observe(
+        watch([batch(1, 10, 40, 3000)], [stage(1)], before=batch(0, 0, 10, 1000), now_s=40.0), [executor("1")]
+    )
     assert (seen.input_rate, seen.arrival_rate, seen.lag_rate) == (100.0, 300.0, None)
 
 
 def test_lag_makes_records_late_and_tells_what_arrived():
     last = batch(1, 10, 20, 1000, lag=500)
-    seen = observe(window([last], before=batch(0, 0, 10, 1000, lag=300)), [executor("1")])
+    seen = observe(watch([last], [stage(1)], before=batch(0, 0, 10, 1000, lag=300), now_s=20.0), [executor("1")])
     assert (seen.lag, seen.lag_rate, seen.arrival_rate) == (500, 20.0, 120.0)
     assert seen.latency_s == pytest.approx(5 + 10 + 5)
 
 
+def test_behind_a_lag_that_nobody_reads_the_latency_is_unknown():
+    assert observe(watch([batch(0, 0, 10, 0, lag=500)]), [executor("1")]).latency_s is None
+
+
 def test_a_batch_longer_than_the_window_shows_by_its_running_tasks_and_its_age():
-    busy = observe(window(running=True, before=batch(0, -9, -5, 1)), [executor("1", tasks=3, cores=4)])
+    window = watch(in_batch=True, tasks=3, before=batch(0, -9, -5, 1))
+    busy = observe(window, [executor("1", cores=4)])
     assert (busy.busy, busy.input_rate, busy.latency_s) == (0.75, None, 15.0)
 
 
+def test_while_a_batch_runs_the_window_ends_with_the_one_before_and_the_next_begins_there():
+    observer = QueryObserver("r", None, -10.0)
+    observer.add([FIRST, batch(0, 0, 4, 100)], [stage(0)])
+    here, cores = [executor("1")], [(-100.0, 1)]
+    window = observer.close_window(QueryStatus(now_s=10.0, in_batch=True), here, cores)
+    assert (window.span.began_s, window.span.ended_s) == (0, 4)
+    observer.add([batch(1, 4, 15, 100)], [stage(1)])
+    window = observer.close_window(QueryStatus(now_s=20.0, in_batch=False), here, cores)
+    assert (window.span.began_s, window.span.ended_s) == (4, 20.0)
+
+
 def test_the_first_batch_with_records_says_nothing():
-    cold = observe(window([], before=batch(0, 0, 9, 1000), is_cold=True), [executor("1")])
-    assert (cold.busy, cold.input_rate, cold.latency_s) == (None, None, None)
+    first = [batch(0, 0, 1, 0), batch(1, 1, 9, 1000)]
+    for in_batch in (False, True):
+        cold = observe(watch(first, [stage(1)], before=None, in_batch=in_batch, tasks=1), [executor("1")])
+        assert (cold.busy, cold.input_rate, cold.latency_s) == (None, None, None)
 
 
 def test_an_idle_query_has_a_rate_of_zero_and_an_application_without_queries_is_known_by_its_executors():
-    assert observe(window(), [executor("1")]).input_rate == 0.0
+    idle = observe(watch(), [executor("1")])
+    assert (idle.input_rate, idle.arrival_rate, idle.busy, idle.output_rate) == (0.0, 0.0, 0.0, None)
     nothing = observe_application({}, [executor("1"), executor("2")], time_s=10, interval_s=10)
     assert nothing.parallelism == {NO_QUERY: 2}
 
 
 def test_a_query_whose_trigger_is_not_due_is_not_idle():
-    assert observe(window(trigger_s=60.0), [executor("1")]).input_rate is None
-    assert observe(window(trigger_s=6.0), [executor("1")]).input_rate == 0.0
+    assert observe(watch(trigger_s=60.0), [executor("1")]).input_rate is None
+    assert observe(watch(trigger_s=6.0), [executor("1")]).input_rate == 0.0
+
+
+def test_a_query_with_records_before_it_is_not_idle():
+    assert observe(watch(before=batch(0, -5, 0, 10, lag=3)), [executor("1")]).input_rate is None
 
 
 @pytest.mark.parametrize(
@@ -204,15 +229,17 @@ PROGRESS = {
     "batchId": 3,
     "timestamp": "2026-11-15T20:00:00.000Z",
     "numInputRows": 50,
-    "durationMs": {"triggerExecution": 1500},
+    "durationMs": {"triggerExecution": 1500, "addBatch": 1000},
     "stateOperators": [{"memoryUsedBytes": 10}, {"memoryUsedBytes": 5}],
-    "sources": [],
+    "sources": [{"numInputRows": 30, "endOffset": {"logOffset": 1}}, {"numInputRows": 20, "endOffset": None}],
+    "sink": {"numOutputRows": 7},
 }
 
 
 def test_progress_of_any_source_is_read():
     found = read_batch(PROGRESS)
-    assert (found.batch_id, found.total_records, found.duration_s, found.state_bytes) == (3, 50, 1.5, 15.0)
+    assert (found.batch_id, found.records, found.duration_s, found.state_bytes) == (3, 50, 1.5, 15.0)
+    assert (found.lag_records, found.output_records, found.state_io_bytes) == (None, 7, None)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +263,13 @@ def test_lag_is_known_where_a_source_tells(source, lag):
     assert read_lag({**PROGRESS, "sources": [source]}) == lag
 
 
+def test_a_lag_that_one_of_two_sources_does_not_tell_is_unknown():
+    counts, files = {"endOffset": 10, "latestOffset": 12}, {"endOffset": {"logOffset": 1}, "latestOffset": None}
+    assert read_lag({**PROGRESS, "sources": [counts, counts]}) == 4
+    assert read_lag({**PROGRESS, "sources": [counts, files]}) is None
+    assert read_lag({**PROGRESS, "sources": []}) is None
+
+
 class Wants:
     def __init__(self, **wish):
         self.wish = wish
@@ -251,7 +285,7 @@ def seen(time_s, **metrics):
 
 
 def test_an_idle_application_goes_to_the_minimum_and_comes_back():
-    policy = WhileIdle(inner=Wants(), idle_s=20, minimum=1)
+    policy = IdleRelease(inner=Wants(), idle_s=20, minimum=1)
     decision, memory = policy.decide(seen(10, input_rate=0.0), {})
     assert decision.is_hold
     decision, memory = policy.decide(seen(20, input_rate=0.0), memory)
@@ -259,11 +293,11 @@ def test_an_idle_application_goes_to_the_minimum_and_comes_back():
     assert "nothing arrived for 20 s" in decision.reason
     decision, memory = policy.decide(seen(30, input_rate=5.0), memory)
     assert decision.is_hold
-    assert memory["inner"] == {"seen": 1}
+    assert {name: value for name, value in memory.items() if name != "@idle"} == {"seen": 1}
 
 
 def test_a_query_that_waits_with_work_before_it_is_not_idle():
-    policy = WhileIdle(inner=Wants(), idle_s=10)
+    policy = IdleRelease(inner=Wants(), idle_s=10)
     decision, _ = policy.decide(seen(100, input_rate=0.0, lag=9), {})
     assert decision.is_hold
 
@@ -271,28 +305,28 @@ def test_a_query_that_waits_with_work_before_it_is_not_idle():
 def test_an_objective_raises_the_wish_by_what_the_backlog_needs():
     # 100/s arrive and 300 wait; to be gone in 10 s that is 130/s; four executors do 80/s
     late = seen(10, latency_s=60.0, arrival_rate=100.0, lag=300.0, true_input_rate=80.0)
-    decision, _ = WithObjective(inner=Wants(q=5), latency_s=10).decide(late, {})
+    decision, _ = LatencyObjective(inner=Wants(q=5), latency_s=10).decide(late, {})
     assert decision.parallelism == {"q": 7}
     assert "objective of 10 s: q 7 because it is 60.0 s behind" in decision.reason
 
 
 def test_an_objective_that_is_met_changes_nothing_and_one_without_figures_at_most_doubles():
-    on_time, _ = WithObjective(inner=Wants(), latency_s=10).decide(seen(10, latency_s=9.0), {})
+    on_time, _ = LatencyObjective(inner=Wants(), latency_s=10).decide(seen(10, latency_s=9.0), {})
     assert on_time.is_hold
-    unknown, _ = WithObjective(inner=Wants(), latency_s=10).decide(seen(10, latency_s=900.0), {})
+    unknown, _ = LatencyObjective(inner=Wants(), latency_s=10).decide(seen(10, latency_s=900.0), {})
     assert unknown.parallelism == {"q": 8}
 
 
 def test_an_objective_is_planned_for_before_it_is_missed():
     # 320/s arrive, an executor does 100/s; a batch takes 1 s beside its records, and four would settle at 5 s
     busy = seen(10, latency_s=3.0, batch_s=2.0, input_rate=200.0, arrival_rate=320.0, true_input_rate=400.0)
-    decision, _ = WithObjective(inner=Wants(q=4), latency_s=10).decide(busy, {})
+    decision, _ = LatencyObjective(inner=Wants(q=4), latency_s=10).decide(busy, {})
     assert decision.parallelism == {"q": 5}
     assert "q 5 because batches that take 1.0 s beside their records leave 79% of them for 320 rec/s" in decision.reason
 
 
 def test_one_slow_batch_is_no_reason_and_a_fixed_time_above_the_objective_neither():
-    policy = WithObjective(inner=Wants(q=4), latency_s=10)
+    policy = LatencyObjective(inner=Wants(q=4), latency_s=10)
     rates = {"arrival_rate": 200.0, "true_input_rate": 400.0}
     _, memory = policy.decide(seen(10, batch_s=2.0, input_rate=200.0, **rates), {})
     slow, _ = policy.decide(seen(20, batch_s=7.0, input_rate=200.0, **rates), memory)
@@ -320,7 +354,7 @@ def test_the_planned_number_is_the_smallest_that_settles_within_the_objective(fi
     batch_s = fixed_s + 0.5
     input_rate = 400.0 * 0.5 / max(batch_s, trigger_s)
     metrics = {"batch_s": batch_s, "input_rate": input_rate, "arrival_rate": arrival, "true_input_rate": 400.0}
-    policy = WithObjective(inner=Wants(q=1), latency_s=objective_s)
+    policy = LatencyObjective(inner=Wants(q=1), latency_s=objective_s)
     needed = policy.decide(seen(10, batch_interval_s=trigger_s or None, **metrics), {})[0].parallelism["q"]
 
     def latency_over_aim(count):
@@ -334,7 +368,7 @@ def test_the_planned_number_is_the_smallest_that_settles_within_the_objective(fi
 
 
 def test_a_long_trigger_makes_idleness_longer():
-    policy = WhileIdle(inner=Wants(), idle_s=10)
+    policy = IdleRelease(inner=Wants(), idle_s=10)
     _, memory = policy.decide(seen(10, input_rate=0.0, batch_interval_s=60), {})
     decision, memory = policy.decide(seen(100, input_rate=0.0, batch_interval_s=60), memory)
     assert decision.is_hold
@@ -347,5 +381,5 @@ def test_what_wraps_a_policy_passes_on_when_it_wants_to_be_asked():
         decides_during_cooldown = False
 
     for inner, asked in ((Wants(), True), (Patient(), False)):
-        wrapped = WhileIdle(inner=WithObjective(inner=inner, latency_s=1), idle_s=1)
+        wrapped = IdleRelease(inner=LatencyObjective(inner=inner, latency_s=1), idle_s=1)
         assert decides_during_cooldown(wrapped) is asked

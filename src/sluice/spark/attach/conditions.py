@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError
+from sluice.spark.internals import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,7 +25,7 @@ _IN_PROCESS = re.compile(r"local(\[.*\])?\Z")
 
 def check_session(spark: SparkSession, max_executors: int) -> list[str]:
     """Refuse a session that cannot be scaled; what is allowed but costs something is returned, a sentence each."""
-    if not hasattr(spark, "_jsparkSession"):
+    if is_connect(spark):
         raise BadInputError(
             "attach needs the driver's own session, got one of Spark Connect; call it in the program of the server"
         )

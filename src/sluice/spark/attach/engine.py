@@ -6,7 +6,6 @@ It starts and stops nothing: `start` and `stop` only begin and end the watching.
 from __future__ import annotations
 
 import contextlib
-import logging
 import threading
 import time
 from collections import defaultdict
@@ -16,80 +15,27 @@ from sluice.control.engine import Ability, RecordCount
 from sluice.model import Graph, Observation, OperatorChange, OperatorMetrics, Reconciliation, Target
 from sluice.spark.attach.application import (
     ExecutorInfo,
-    QueryBatch,
-    QueryWindow,
     application_graph,
     observe_application,
-    read_batch,
     useful_executors,
 )
-from sluice.spark.attach.executors import Executors, one_line, total_cores
-from sluice.spark.attach.log import line
+from sluice.spark.attach.executors import Executors, total_cores
+from sluice.spark.attach.failures import report_failure
+from sluice.spark.attach.observer import QueryObserver, QueryStatus
 from sluice.spark.clock import WallClock
-from sluice.spark.metrics import Stage, instance_seconds, read_stages
-from sluice.spark.probe import ProgressListener, StageProbe
+from sluice.spark.internals import ProgressListener, trigger_interval_s
+from sluice.spark.observe.events import Batch, read_batch
+from sluice.spark.observe.probe import StageProbe
+from sluice.spark.observe.window import QueryWindow
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-log = logging.getLogger("sluice")
 SAMPLES_KEPT = 3600
 TICK_S = 1.0
 FORGET_S = 3600.0
 """Batches nobody asked for in this time are those of a query that has ended."""
-
-
-class WatchedQuery:
-    """What is known of one run of a query between two observations."""
-
-    def __init__(self, query: StreamingQuery) -> None:
-        self.run_id = str(query.runId)
-        self.trigger_s = trigger_s(query)
-        self._began_s = time.time()
-        self._before: QueryBatch | None = None
-        self._stages: list[Stage] = []
-
-    def window(
-        self, query: StreamingQuery, batches: list[QueryBatch], stages: list[Stage], cores: list[tuple[float, int]]
-    ) -> QueryWindow:
-        """The window since the last one that had a batch or was idle; a running batch belongs to the next."""
-        now_s = time.time()
-        status = query.status
-        running = bool(status["isTriggerActive"]) and not status["message"].startswith("Waiting")
-        was_cold = self._before is None
-        if was_cold:
-            batches = self._without_first(batches)
-        ended_s = batches[-1].ended_s if running and batches else now_s
-        self._stages += stages
-        newest = batches[-1].batch_id if batches else -1
-        oldest = self._before.batch_id if self._before else -1
-        found = QueryWindow(
-            began_s=self._began_s,
-            ended_s=ended_s,
-            now_s=now_s,
-            batches=batches,
-            before=self._before,
-            stages=[stage for stage in self._stages if oldest < stage.batch_id <= newest],
-            core_seconds=instance_seconds(cores, self._began_s, ended_s),
-            trigger_s=self.trigger_s,
-            running=running,
-            is_cold=was_cold and not batches and (running or self._before is not None),
-        )
-        if batches or not (running or found.is_cold or found.waits_for_trigger):
-            self._began_s = ended_s
-            self._stages = [stage for stage in self._stages if stage.batch_id > newest]
-        self._before = found.last
-        return found
-
-    def _without_first(self, batches: list[QueryBatch]) -> list[QueryBatch]:
-        """Windows begin behind the first batch with records."""
-        first = next((position for position, batch in enumerate(batches) if batch.total_records), None)
-        if first is None:
-            return []
-        self._before = batches[first]
-        self._began_s = self._before.ended_s
-        return batches[first + 1 :]
 
 
 class AttachedEngine:
@@ -100,8 +46,8 @@ class AttachedEngine:
         self._executors = executors
         self._min_executors = min_executors
         self._lock = threading.Lock()
-        self._batches: dict[str, list[QueryBatch]] = defaultdict(list)
-        self._watched: dict[str, WatchedQuery] = {}
+        self._batches: dict[str, list[Batch]] = defaultdict(list)
+        self._observers: dict[str, QueryObserver] = {}
         self._useful: dict[str, int] = {}
         self._cores: list[tuple[float, int]] = []
         self._processed = 0
@@ -144,15 +90,15 @@ class AttachedEngine:
             return Observation(time_s=now_s, interval_s=max(1e-3, now_s - self._observed_s), operators=unseen)
 
     def _observe(self) -> Observation:
-        present = self._present
-        windows = {_name(query): self._window(query) for query in self._spark.streams.active}
+        present = self._present = self._executors.present()
+        windows = {_name(query): self._window(query, present) for query in self._spark.streams.active}
         cores_each = total_cores(present) // len(present) if present else 1
         for name, window in windows.items():
-            useful = useful_executors(window.stages, cores_each)
+            useful = useful_executors(window.span.stages, cores_each)
             if useful is not None:
                 self._useful[name] = useful
-        self._watched = {name: watched for name, watched in self._watched.items() if name in windows}
-        self._waiting = sum(window.last.lag_records or 0 for window in windows.values() if window.last)
+        self._observers = {name: one for name, one in self._observers.items() if name in windows}
+        self._waiting = sum(window.backlog.lag_records or 0 for window in windows.values())
         now_s = self.clock.now_s()
         seen = observe_application(windows, present, time_s=now_s, interval_s=max(1e-3, now_s - self._observed_s))
         self._observed_s = now_s
@@ -199,19 +145,26 @@ class AttachedEngine:
             arrived=arrived, processed=self._processed, waiting=self._waiting, lost=None, duplicated=None
         )
 
-    def _window(self, query: StreamingQuery) -> QueryWindow:
+    def _window(self, query: StreamingQuery, executors: list[ExecutorInfo]) -> QueryWindow:
         name, run_id = _name(query), str(query.runId)
-        if name not in self._watched or self._watched[name].run_id != run_id:
-            self._watched[name] = WatchedQuery(query)
+        if name not in self._observers or self._observers[name].run_id != run_id:
+            self._observers[name] = QueryObserver(run_id, trigger_interval_s(query), time.time())
+        status = query.status
+        in_batch = bool(status["isTriggerActive"]) and not status["message"].startswith("Waiting")
+        stages = self._probe.new_stages(run_id)
+        running_tasks = self._probe.running_tasks(run_id) if in_batch else None
+        # all of Spark's answers are in: what follows cannot fail half way
         with self._lock:
-            batches = self._batches.pop(run_id, [])
-        stages = [stage for job, found in self._probe.new_jobs(run_id) for stage in read_stages(job, found)]
-        return self._watched[name].window(query, batches, stages, self._cores)
+            self._observers[name].add(self._batches.pop(run_id, []), stages)
+        now = QueryStatus(now_s=time.time(), in_batch=in_batch, running_tasks=running_tasks)
+        return self._observers[name].close_window(now, executors, self._cores)
 
     def _on_progress(self, progress: dict[str, Any]) -> None:
         batch = read_batch(progress)
+        if batch is None:
+            return
         with self._lock:
-            self._processed += batch.total_records
+            self._processed += batch.records
             self._batches[batch.run_id].append(batch)
             ended = [run for run, seen in self._batches.items() if batch.ended_s - seen[-1].ended_s > FORGET_S]
             for run in ended:
@@ -219,22 +172,8 @@ class AttachedEngine:
 
     def _note(self, error: Exception) -> None:
         """A driver that does not answer ends nothing; a stopped application ends the watching."""
-        if self._spark.sparkContext._jsc is None:
+        if report_failure(self._spark, error):
             self._ended.set()
-        else:
-            log.warning("%s", line({"event": "unanswered", "error": one_line(error)}))
-
-
-def trigger_s(query: StreamingQuery) -> float | None:
-    """The interval of a processing-time trigger; null for others, and for a query that does not tell."""
-    from py4j.protocol import Py4JError
-
-    java_query: Any = query._jsq
-    try:
-        interval_ms = java_query.streamingQuery().trigger().intervalMs()
-    except Py4JError:
-        return None
-    return interval_ms / 1000 if interval_ms else None
 
 
 def _name(query: StreamingQuery) -> str:

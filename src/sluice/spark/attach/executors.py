@@ -11,12 +11,11 @@ restarted master has forgotten the limit, an executor may join late, and one tha
 
 from __future__ import annotations
 
-import json
 import time
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from sluice.spark import internals
 from sluice.spark.attach.application import ExecutorInfo, choose_to_remove
-from sluice.spark.probe import json_mapper
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,10 +38,8 @@ class ClusterExecutors:
     """The executors of this session's application, through its scheduler."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._context: Any = spark.sparkContext._jsc.sc()
-        self._jvm: Any = spark._jvm
-        self._store: Any = self._context.statusStore()
-        self._mapper = json_mapper(spark)
+        self._spark = spark
+        self._store = internals.StatusStore(spark)
         self._drains = spark.conf.get("spark.decommission.enabled", "false") == "true"
         self._leaving: set[str] = set()
         self._requested: int | None = None
@@ -51,7 +48,6 @@ class ClusterExecutors:
 
     def present(self) -> list[ExecutorInfo]:
         """Active executors; those being decommissioned no longer count."""
-        summaries = json.loads(self._mapper.writeValueAsString(self._store.executorList(True)))
         return [
             ExecutorInfo(
                 executor_id=summary["id"],
@@ -60,7 +56,7 @@ class ClusterExecutors:
                 holds_blocks=summary["rddBlocks"] > 0,
                 added_s=summary["addTime"] / 1000,
             )
-            for summary in summaries
+            for summary in self._store.executors()
             if summary["id"] != DRIVER and summary["isActive"] and summary["id"] not in self._leaving
         ]
 
@@ -77,15 +73,14 @@ class ClusterExecutors:
             try:
                 self._request(count)
             except Exception as error:  # the next call requests again
-                return f"the cluster manager does not answer: {one_line(error)}"
+                return f"the cluster manager does not answer: {internals.root_cause(error)}"
         if len(here) > count:
             return self._release_surplus(here, count)
         return f"requested {count} executors, {len(here)} are there" if is_new else None
 
     def _request(self, count: int) -> None:
         self._requested_s = time.monotonic()
-        no_preference = self._jvm.PythonUtils.toScalaMap(self._jvm.java.util.HashMap())
-        self._context.requestTotalExecutors(count, 0, no_preference)
+        internals.request_executors(self._spark, count)
 
     def _release_surplus(self, here: list[ExecutorInfo], count: int) -> str | None:
         """Release executors beyond the count, as far as that harms no running job."""
@@ -100,11 +95,8 @@ class ClusterExecutors:
         )
 
     def _decommission(self, chosen: list[ExecutorInfo]) -> list[str]:
-        nobody = self._jvm.scala.Option.apply(None)
-        why = self._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled down", nobody)
-        backend = self._context.schedulerBackend()
         # the total is requested separately: adjusting it here too would count each executor twice
-        gone = [e.executor_id for e in chosen if backend.decommissionExecutor(e.executor_id, why, False, False)]
+        gone = internals.decommission_executors(self._spark, [executor.executor_id for executor in chosen])
         self._leaving.update(gone)
         return gone
 
@@ -112,26 +104,9 @@ class ClusterExecutors:
         now_s = time.monotonic()
         if self._surplus_since_s is None:
             self._surplus_since_s = now_s
-        if len(self._context.statusTracker().getActiveJobIds()) and now_s - self._surplus_since_s < GAP_PATIENCE_S:
+        if self._store.has_active_jobs() and now_s - self._surplus_since_s < GAP_PATIENCE_S:
             return []
-        ids = self._jvm.java.util.ArrayList()
-        for executor in chosen:
-            ids.add(executor.executor_id)
-        adjust_total, count_failures, force = False, False, False
-        killed = self._context.schedulerBackend().killExecutors(
-            self._jvm.PythonUtils.toSeq(ids), adjust_total, count_failures, force
-        )
-        return [str(killed.apply(position)) for position in range(killed.length())]
-
-
-def one_line(error: Exception) -> str:
-    """What went wrong at the root of a Java exception, without its stack."""
-    cause: Any = getattr(error, "java_exception", None)
-    if cause is None:
-        return " ".join(str(error).split())[:300]
-    while cause.getCause() is not None:
-        cause = cause.getCause()
-    return " ".join(str(cause.toString()).split())[:300]
+        return internals.kill_idle_executors(self._spark, [executor.executor_id for executor in chosen])
 
 
 def total_cores(executors: list[ExecutorInfo]) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
+from sluice.spark import internals
 from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipelin
         plan = _analyzed(operator, frame)
         _check_streaming(operator, spark, plan)
         schemas[name] = frame.schema
-        found = _keeps_state(plan)
+        found = internals.keeps_state(plan, STATEFUL_NODES)
         if operator.stateful is False and found:
             raise BadInputError(f"operator {name!r} is declared stateful=False, but its query keeps state")
         stateful[name] = found
@@ -213,31 +214,17 @@ def _analyzed(operator: OperatorSpec, frame: DataFrame) -> Any:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadInputError(f"operator {operator.name!r} returns column {min(twice)!r} twice; rename one")
-    return frame._jdf.queryExecution().analyzed()
+    return internals.analyzed_plan(frame)
 
 
 def _check_streaming(operator: OperatorSpec, spark: SparkSession, plan: Any) -> None:
     """What Spark itself checks when a query starts: is this plan allowed on a stream in this output mode?"""
     from pyspark.errors import AnalysisException
 
-    jvm: Any = spark._jvm
-    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, operator.output_mode.capitalize())()
-    checker = getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker")
     try:
-        checker.checkForStreaming(plan, mode)
+        internals.check_streaming(spark, plan, operator.output_mode)
     except AnalysisException as error:
         raise BadInputError(f"operator {operator.name!r}: {_first_line(error)}") from error
-
-
-def _keeps_state(node: Any) -> bool:
-    found = node.children()
-    children = [found.apply(index) for index in range(found.size())]
-    name = node.nodeName()
-    if node.isStreaming() and name in STATEFUL_NODES:
-        return True
-    if name == "Join" and all(child.isStreaming() for child in children):
-        return True
-    return any(_keeps_state(child) for child in children)
 
 
 def _described(operator: OperatorSpec, inputs: Sequence[DataFrame]) -> str:

@@ -12,14 +12,16 @@ from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError, unknown_name
 from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
 from sluice.spark.clock import WallClock
-from sluice.spark.metrics import make_observation, read_progress, read_stages
+from sluice.spark.internals import ProgressListener
+from sluice.spark.observe.events import read_batch
+from sluice.spark.observe.metrics import make_observation
+from sluice.spark.observe.probe import StageProbe
 from sluice.spark.pipeline.compile import compile_pipeline
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.feed import Feed
 from sluice.spark.pipeline.ledger import Ledger
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
-from sluice.spark.probe import ProgressListener, StageProbe
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +119,7 @@ class SparkEngine:
         now_s, unix_s = self.clock.now_s(), time.time()
         interval_s = max(1e-3, now_s - self._observed_s)
         with self._lock:
-            windows = {name: ledger.close_window(unix_s) for name, ledger in self._ledgers.items()}
+            windows = {name: ledger.close_window(unix_s, interval_s) for name, ledger in self._ledgers.items()}
             samples_s, self._latency_samples_s = self._latency_samples_s, []
         self._observed_s = now_s
         return make_observation(
@@ -125,7 +127,6 @@ class SparkEngine:
             time_s=now_s,
             interval_s=interval_s,
             edges=self._graph.topology.edges,
-            latencies_s=self._latencies_s(),
             latency_samples_s=samples_s,
         )
 
@@ -197,17 +198,16 @@ class SparkEngine:
             self._latency_samples_s.append(max(latencies_s.values(), default=0.0))
             for ledger in self._ledgers.values():
                 for run_id in ledger.query.run_ids:
-                    for job, stages in self._stages.new_jobs(run_id):
-                        ledger.stages.extend(read_stages(job, stages))
+                    ledger.on_stages(self._stages.new_stages(run_id))
 
     def _on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Called in Spark's listener thread. A trigger that found nothing to do is no batch."""
-        query = self.runtime.query_of_run(progress["runId"])
-        if query is None or "addBatch" not in progress["durationMs"]:
+        """Called in Spark's listener thread."""
+        query, batch = self.runtime.query_of_run(progress["runId"]), read_batch(progress)
+        if query is None or batch is None:
             return
         query.on_progress(progress)
         with self._lock:
-            self._ledgers[query.name].on_batch(read_progress(progress))
+            self._ledgers[query.name].on_batch(batch)
 
     def _latencies_s(self) -> dict[str, float]:
         now_s = time.time()

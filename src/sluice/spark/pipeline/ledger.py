@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sluice.spark.metrics import Batch, OperatorWindow, Stage, instance_seconds
+from sluice.spark.observe.events import Batch, BatchKey, BatchStage
+from sluice.spark.observe.window import Backlog, BatchLog, QueryWindow, most_slots, slots_since
 from sluice.spark.pipeline.folders import Folders, last_batches
 from sluice.spark.pipeline.query import OperatorQuery
 from sluice.spark.topic import HeldBack, Topic
@@ -37,28 +39,29 @@ class Ledger:
     trigger_s: float
     bound_records: int | None
     began_s: float = field(default_factory=time.time)
-    batches: list[Batch] = field(default_factory=list)
-    stages: list[Stage] = field(default_factory=list)
     read_records: int = 0
 
     def __post_init__(self) -> None:
         self.first = self.last = self.counters(self.began_s)
-        self._changes = [(self.began_s, self.query.state.parallelism)]
+        self._log = BatchLog(self.began_s)
+        self._slot_changes = [(self.began_s, self.query.state.parallelism)]
         self._most_slots: dict[str, int] = {}
-        self._warm_ups: set[int] = set()
+        self._warm_ups: set[BatchKey] = set()
 
     def on_batch(self, batch: Batch) -> None:
         """A run's first batch with records, and the first on more slots than ever, start Python processes."""
-        self.batches.append(batch)
-        self.read_records += batch.total_records
-        # a trigger may have fired just before this ledger began
-        slots = max(count for since_s, count in self._changes if since_s <= max(batch.started_s, self._changes[0][0]))
-        if batch.total_records and slots > self._most_slots.get(batch.run_id, 0):
+        self._log.batches.append(batch)
+        self.read_records += batch.records
+        slots = most_slots(self._slot_changes, batch.started_s, batch.started_s)
+        if batch.records and slots > self._most_slots.get(batch.run_id, 0):
             self._most_slots = {batch.run_id: slots}
-            self._warm_ups.add(batch.batch_id)
+            self._warm_ups.add(batch.key)
+
+    def on_stages(self, stages: Iterable[BatchStage]) -> None:
+        self._log.add_stages(stages)
 
     def on_rescale(self) -> None:
-        self._changes.append((time.time(), self.query.state.parallelism))
+        self._slot_changes.append((time.time(), self.query.state.parallelism))
 
     def counters(self, unix_s: float) -> Counters:
         name, inputs = self.query.name, self.query.query.inputs
@@ -80,40 +83,42 @@ class Ledger:
             waits_s.append(0.0 if arrived_s is None else unix_s - arrived_s)
         return max(waits_s)
 
-    def close_window(self, unix_s: float) -> OperatorWindow:
-        """Everything since the last call, up to now or to where the running batch began."""
-        ended_s = max(self.began_s, self._running_batch_began_s() or unix_s)
+    def close_window(self, unix_s: float, interval_s: float) -> QueryWindow:
+        """Everything since the last call, `interval_s` ago, up to now or to where the running batch began."""
         before, now = self.last, self.counters(unix_s)
+        self.last = now
         # a restarted query counts from 0 again
         held_s = now.held_back_s - (before.held_back_s if now.held_back_s >= before.held_back_s else 0.0)
-        window = OperatorWindow(
+        span = self._log.close(unix_s, self._running_batch_began_s())
+        window = QueryWindow(
+            span=span,
             parallelism=self.query.state.parallelism,
-            began_s=self.began_s,
-            ended_s=ended_s,
-            batches=tuple(self.batches),
-            stages=tuple(self.stages),
-            instance_seconds=instance_seconds(self._changes, self.began_s, ended_s),
-            warm_ups=frozenset(self._warm_ups),
-            lag_records=now.lag,
-            lag_change_records=now.lag - before.lag,
-            held_back_s=held_s,
-            arrived_records=now.input_end - before.input_end if self.is_source else None,
-            bound_records=None if self.is_source else self.bound_records,
-            paced=self.query.query.slot_rate is not None,
+            slots=self.query.state.parallelism,
+            slot_changes=tuple(self._slot_changes),
+            backlog=Backlog(
+                lag_records=now.lag,
+                lag_rate=(now.lag - before.lag) / interval_s,
+                arrival_rate=(now.input_end - before.input_end) / interval_s if self.is_source else None,
+                waited_s=self.waiting_s(unix_s) if self.is_source else None,
+                bound_records=None if self.is_source else self.bound_records,
+            ),
             trigger_s=self.trigger_s,
+            is_idle=now.lag == 0 and not span.batches and not self._log.batches,
+            is_source=self.is_source,
+            is_operator=True,
+            paced=self.query.query.slot_rate is not None,
+            held_back=held_s / interval_s,
+            warm_ups=frozenset(self._warm_ups),
         )
-        newest = max((batch.batch_id for batch in self.batches), default=-1)
-        # stage data of a batch can arrive before its progress: keep what no batch has claimed
-        self.stages = [stage for stage in self.stages if stage.batch_id > newest]
-        self.batches, self._warm_ups = [], set()
-        self.began_s, self.last, self._changes = ended_s, now, self._changes[-1:]
+        self._warm_ups &= {batch.key for batch in self._log.batches}
+        self._slot_changes = slots_since(self._slot_changes, span.ended_s)
         return window
 
     def _running_batch_began_s(self) -> float | None:
         """When the batch now running was logged as begun; None if the operator waits."""
         checkpoint = self.folders.checkpoint(self.query.name)
         begun, done = last_batches(checkpoint)
-        if begun == done or not self.query.in_batch or any(batch.batch_id >= begun for batch in self.batches):
+        if begun == done or not self.query.in_batch or any(batch.batch_id >= begun for batch in self._log.batches):
             return None
         try:
             return Path(checkpoint / "offsets" / str(begun)).stat().st_mtime

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import SluiceError
-from sluice.spark.metrics import records_per_topic
+from sluice.spark.internals import repartition_state
+from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
 from sluice.spark.pipeline.folders import (
     NO_BATCHES,
@@ -89,18 +90,18 @@ class OperatorQuery:
     @property
     def in_batch(self) -> bool:
         """Whether a batch is running now; between batches it waits for its trigger or for records."""
-        return self.is_active and bool(self._jquery.status().isTriggerActive())
+        return self.is_active and bool(self._status["isTriggerActive"])
 
     @property
     def is_initialising(self) -> bool:
         """Before its first trigger. A query interrupted here leaves a Python process behind."""
-        return self.is_active and str(self._jquery.status().message()).startswith("Initializing")
+        return self.is_active and str(self._status["message"]).startswith("Initializing")
 
     @property
-    def _jquery(self) -> Any:
+    def _status(self) -> dict[str, Any]:
         if self._streaming is None:
             raise SluiceError(f"operator {self.name!r} is not running")
-        return self._streaming._jsq
+        return self._streaming.status
 
     def start(self, *, paused: bool = False) -> None:
         """Start or go on from the checkpoint."""
@@ -194,7 +195,7 @@ class OperatorQuery:
     def rewrite_state(self, partitions: int) -> None:
         """Move the state of the stopped query into another number of partitions; none before its first batch."""
         if last_batches(self._folders.checkpoint(self.name)) != NO_BATCHES:
-            self._spark._streamingCheckpointManager.repartition(self.checkpoint, partitions)
+            repartition_state(self._spark, self.checkpoint, partitions)
         self.state = self.state.model_copy(update={"state_partitions": partitions})
 
     def failure(self) -> BaseException | None:

@@ -1,0 +1,307 @@
+"""Every private call of Spark, and nothing else: what the rest of sluice needs that PySpark does not offer.
+
+Each function names the versions of Spark it was seen working on. Where another version lacks a call, a function either
+has a fallback, named in its docstring, or raises `MissingCallError`, which names the version and the call. A session
+that has been stopped raises `ApplicationEndedError`. What Spark itself raises passes through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sluice.errors import SluiceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+Json = dict[str, Any]
+
+
+class MissingCallError(SluiceError):
+    """This version of Spark lacks a private call that sluice needs."""
+
+
+class ApplicationEndedError(SluiceError):
+    """The session's application has been stopped."""
+
+
+@contextmanager
+def _needs(spark: SparkSession, call: str) -> Iterator[None]:
+    """Turn a call that does not exist into `MissingCallError`; Py4J has three ways to say so."""
+    from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+
+    try:
+        yield
+    except (Py4JJavaError, Py4JNetworkError):
+        raise
+    except (AttributeError, TypeError, Py4JError) as error:
+        if isinstance(error, Py4JError) and "does not exist" not in str(error):
+            raise
+        raise MissingCallError(f"Spark {spark.version} has no {call}, which sluice needs: {error}") from error
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether the session is one of Spark Connect, which has no driver in this process.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+    return not hasattr(spark, "_jsparkSession")
+
+
+def has_ended(spark: SparkSession) -> bool:
+    """Whether the application was stopped, here or in its JVM; not known of one that does not answer: false.
+
+    Seen on Spark 4.3.0.
+    """
+    from py4j.protocol import Py4JError
+
+    context: Any = spark.sparkContext._jsc
+    if context is None:
+        return True
+    try:
+        return bool(context.sc().isStopped())
+    except (Py4JError, OSError):
+        return False
+
+
+def is_unanswered(error: BaseException) -> bool:
+    """Whether an error came from the JVM or the connection to it, rather than from code in Python."""
+    from py4j.protocol import Py4JError
+
+    return isinstance(error, Py4JError | ConnectionError | TimeoutError)
+
+
+def root_cause(error: BaseException) -> str:
+    """What went wrong at the root of a Java exception, in one line and without its stack."""
+    cause: Any = getattr(error, "java_exception", None)
+    if cause is None:
+        return " ".join(str(error).split())[:300]
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return " ".join(str(cause.toString()).split())[:300]
+
+
+def _context(spark: SparkSession) -> Any:
+    context: Any = spark.sparkContext._jsc
+    if context is None:
+        raise ApplicationEndedError("the Spark application has ended")
+    return context.sc()
+
+
+def _jvm(spark: SparkSession) -> Any:
+    return spark._jvm
+
+
+def _json_mapper(spark: SparkSession) -> Any:
+    """Writes Spark's own objects as JSON: one call through the gateway instead of one per field.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+    with _needs(spark, "Jackson mapper for Scala"):
+        jackson: Any = _jvm(spark).com.fasterxml.jackson
+        mapper = jackson.databind.ObjectMapper()
+        mapper.registerModule(getattr(getattr(jackson.module.scala, "DefaultScalaModule$"), "MODULE$"))
+    return mapper
+
+
+class StatusStore:
+    """What Spark knows of jobs, stages and executors, as the JSON of its REST API.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        context = _context(spark)
+        with _needs(spark, "status store"):
+            self._store: Any = context.statusStore()
+            self._tracker: Any = context.statusTracker()
+            self._arrays: Any = _jvm(spark).java.util.Arrays
+        self._mapper = _json_mapper(spark)
+
+    def job_ids(self, run_id: str) -> list[int]:
+        """All jobs of a run of a query that the store has not dropped, oldest first."""
+        # as text in one call: an array of the JVM costs two calls per element
+        return sorted(json.loads(self._arrays.toString(self._tracker.getJobIdsForGroup(run_id))))
+
+    def job(self, job_id: int) -> Json | None:
+        return self._found(self._store.job, job_id)
+
+    def stage(self, stage_id: int) -> Json | None:
+        """The last attempt of a stage; null if the store does not know it (skipped, or dropped long ago)."""
+        return self._found(self._store.lastStageAttempt, stage_id)
+
+    def executors(self) -> list[Json]:
+        """Summaries of the active executors, the driver among them."""
+        found: list[Json] = json.loads(self._mapper.writeValueAsString(self._store.executorList(True)))
+        return found
+
+    def has_active_jobs(self) -> bool:
+        return len(self._tracker.getActiveJobIds()) > 0
+
+    def _found(self, get: Callable[[int], Any], key: int) -> Json | None:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            found: Json = json.loads(self._mapper.writeValueAsString(get(key)))
+        except Py4JJavaError as error:
+            if "NoSuchElement" not in root_cause(error):
+                raise
+            return None
+        return found
+
+
+class ProgressListener:
+    """Hands every progress event on as JSON, called in Spark's listener thread.
+
+    PySpark's own listener copies each event field by field through the gateway, some hundred calls per batch; this one
+    asks for the text. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+
+    def __init__(self, spark: SparkSession, on_progress: Callable[[Json], None]) -> None:
+        from pyspark import java_gateway
+
+        self._on_progress = on_progress
+        with _needs(spark, "streaming query listener"):
+            gateway: Any = java_gateway
+            self._streams: Any = spark.streams._jsqm
+            gateway.ensure_callback_server_started(spark.sparkContext._gateway)
+            self._listener = _jvm(spark).org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self)
+            self._streams.addListener(self._listener)
+
+    def close(self) -> None:
+        self._streams.removeListener(self._listener)
+
+    def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        self._on_progress(json.loads(event.progress().json()))
+
+    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+        pass
+
+    class Java:
+        implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+def request_executors(spark: SparkSession, total: int) -> None:
+    """Tell the cluster manager how many executors the application should have.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+    context, jvm = _context(spark), _jvm(spark)
+    with _needs(spark, "requestTotalExecutors"):
+        no_preference = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
+        context.requestTotalExecutors(total, 0, no_preference)
+
+
+def decommission_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]:
+    """Let executors finish their tasks, hand their blocks on and end; the ids that Spark accepted.
+
+    The requested total stays as it is. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+    context, jvm = _context(spark), _jvm(spark)
+    with _needs(spark, "decommissionExecutor"):
+        worker_host = jvm.scala.Option.apply(None)
+        info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled down", worker_host)
+        backend = context.schedulerBackend()
+        adjust_total, by_executor = False, False
+        return [name for name in ids if backend.decommissionExecutor(name, info, adjust_total, by_executor)]
+
+
+def kill_idle_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]:
+    """End those of the executors that run no task; the ids that Spark ended. The requested total stays as it is.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+    context, jvm = _context(spark), _jvm(spark)
+    with _needs(spark, "killExecutors"):
+        names = jvm.java.util.ArrayList()
+        for name in ids:
+            names.add(name)
+        adjust_total, count_failures, force = False, False, False
+        ended = context.schedulerBackend().killExecutors(
+            jvm.PythonUtils.toSeq(names), adjust_total, count_failures, force
+        )
+        return [str(ended.apply(position)) for position in range(ended.length())]
+
+
+def trigger_interval_s(query: StreamingQuery) -> float | None:
+    """The interval of a processing-time trigger; null for other triggers and where Spark does not say.
+
+    Seen on Spark 4.3.0.
+    """
+    from py4j.protocol import Py4JError
+
+    java_query: Any = query._jsq
+    try:
+        interval_ms = java_query.streamingQuery().trigger().intervalMs()
+    except Py4JError:
+        return None
+    return interval_ms / 1000 if interval_ms else None
+
+
+def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
+    """Rewrite the state of a stopped query, whose last batch is committed, into another number of partitions.
+
+    Seen on Spark 4.3.0.
+    """
+    with _needs(spark, "checkpoint manager that repartitions state"):
+        repartition: Any = spark._streamingCheckpointManager.repartition
+    repartition(checkpoint, partitions)
+
+
+def analyzed_plan(frame: DataFrame) -> Any:
+    """The analyzed logical plan, for `check_streaming` and `keeps_state`. Seen on Spark 4.3.0."""
+    with _needs(frame.sparkSession, "analyzed plan"):
+        return frame._jdf.queryExecution().analyzed()
+
+
+def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
+    """What Spark checks when a query starts, raised as its `AnalysisException`. Seen on Spark 4.3.0."""
+    with _needs(spark, "UnsupportedOperationChecker"):
+        jvm = _jvm(spark)
+        mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
+        getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming(plan, mode)
+
+
+def keeps_state(plan: Any, stateful_nodes: Collection[str]) -> bool:
+    """Whether a streaming node of these names, or a join of two streams, is in the plan. Seen on Spark 4.3.0."""
+    found = plan.children()
+    children = [found.apply(index) for index in range(found.size())]
+    name = plan.nodeName()
+    if plan.isStreaming() and name in stateful_nodes:
+        return True
+    if name == "Join" and all(child.isStreaming() for child in children):
+        return True
+    return any(keeps_state(child, stateful_nodes) for child in children)
+
+
+def replace_local_files(spark: SparkSession, class_name: str, source: str) -> None:
+    """Compile a Hadoop file system with Spark's own compiler and put it in the place of the one for local files.
+
+    Does nothing if it is there already. Seen on Spark 4.3.0.
+    """
+    context = _context(spark)
+    with _needs(spark, "Janino compiler or Hadoop file system"):
+        jvm = _jvm(spark)
+        file_systems = jvm.org.apache.hadoop.fs.FileSystem
+        configuration = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
+        local = jvm.java.net.URI.create("file:///")
+        present = file_systems.get(local, configuration)
+        if present.getClass().getName() == class_name:
+            return
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(present.getClass().getClassLoader())
+        compiler.cook(source)
+        configuration.setClassLoader(compiler.getClassLoader())
+        configuration.set("fs.file.impl", class_name)
+        present.close()
+        file_systems.get(local, configuration)
