@@ -23,7 +23,7 @@ from tests.spark.jobs import JOBS, Job
 
 from sluice.model import Outcome
 from sluice.spark.pipeline.runtime import Runtime
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 
 RECORDS_PER_RESCALE = 500
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--job", action="append", choices=[job.name for job in JOBS], help="only this one")
     options = parser.parse_args()
     rescales = 3 if options.short else 20
-    spark = start_session("exactly once", threads=16)
+    spark = open_session("exactly once", threads=16).spark
     print("job              kind         rescales  records  lost twice  standstill s: median / max; output as pandas'")
     for job in JOBS:
         if not options.job or job.name in options.job:

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 
 KEYS = 100_000
@@ -100,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="less time to settle between rescales")
     settle_s = 15.0 if parser.parse_args().short else 40.0
-    spark = start_session("gap", threads=16)
+    spark = open_session("gap", threads=16).spark
     for stateful in (False, True):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             measure(spark, Path(folder), stateful, settle_s)

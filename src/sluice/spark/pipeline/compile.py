@@ -6,9 +6,11 @@ would refuse later is refused here, before anything has started.
 
 from __future__ import annotations
 
+import logging
 import re
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +113,11 @@ class CompiledPipeline:
 
 def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
     """Check the whole pipeline against Spark; bad input names the operator and what is wrong with it."""
+    with _without_plan_log():
+        return _compile(pipeline, spark)
+
+
+def _compile(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
     pipeline.validate()
     source_schemas = {name: _schema(name, spec.schema) for name, spec in pipeline.sources.items()}
     schemas = dict(source_schemas)
@@ -137,6 +144,18 @@ def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipelin
         for chain in _chains(pipeline, stateful)
     )
     return CompiledPipeline(name=pipeline.name, queries=queries, source_schemas=source_schemas)
+
+
+@contextmanager
+def _without_plan_log() -> Iterator[None]:
+    """Spark logs every refused plan as JSON; here it is refused in one line instead."""
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def call_operator(operator: OperatorSpec, inputs: Sequence[DataFrame]) -> DataFrame:

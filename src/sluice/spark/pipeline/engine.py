@@ -47,7 +47,7 @@ class SparkEngine:
         rescale: Rescale = "live",
         feed: Feed | None = None,
     ) -> None:
-        from sluice.spark.session import start_session
+        from sluice.spark.session import SessionHandle, open_session
 
         pipeline.validate()
         if slots < 1:
@@ -57,14 +57,16 @@ class SparkEngine:
         self.slots = slots
         self._settings = settings or QuerySettings()
         self._rescale: Rescale = rescale
-        self._owns_session = spark is None
-        self.spark = spark or start_session(
-            f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master
+        self._session = (
+            SessionHandle(spark, owned=False)
+            if spark is not None
+            else open_session(f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master)
         )
+        self.spark = self._session.spark
         try:
             compiled = compile_pipeline(pipeline, self.spark)
         except BaseException:
-            self._close_session()
+            self._session.close()
             raise
         self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
         self._graph = compiled.graph
@@ -143,7 +145,7 @@ class SparkEngine:
                 self._count = self._counted()
                 if self._listener:
                     self._listener.close()
-                self._close_session()
+                self._session.close()
         return self._count
 
     def tick(self) -> None:
@@ -217,10 +219,6 @@ class SparkEngine:
                     f"operator {operator.name!r}: parallelism must be from {operator.min_parallelism} to "
                     f"{high if high is not None else self.slots}, got {wanted}"
                 )
-
-    def _close_session(self) -> None:
-        if self._owns_session:
-            self.spark.stop()
 
 
 def task_threads(pipeline: Pipeline, slots: int) -> int:

@@ -21,6 +21,7 @@ from sluice.spark.pipeline.folders import (
     last_batches,
 )
 from sluice.spark.pipeline.read_limit import ReadLimit
+from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl, Topic
 from sluice.spark.topic.sink import TopicSink
 from sluice.spark.topic.source import stream_from
@@ -128,9 +129,9 @@ class OperatorQuery:
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
         )
         with _copying_settings:
-            self._spark.conf.set("spark.sql.shuffle.partitions", str(self.state.state_partitions))
-            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-            self._streaming = writer.start()
+            settings = {"spark.sql.shuffle.partitions": str(self.state.state_partitions)}
+            with session_settings(self._spark, settings, pool=self.name):
+                self._streaming = writer.start()
         self.starts += 1
         self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
         while self.is_initialising:
