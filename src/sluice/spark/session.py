@@ -6,13 +6,13 @@ never stopped here.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,16 +78,20 @@ def java_home_problem() -> str | None:
     return "Java is missing: Spark needs Java 17 or 21 on the PATH or in JAVA_HOME"
 
 
-@dataclass(frozen=True)
 class SessionHandle:
     """A session to use, and whether it is ours to stop. As a context manager it gives the session."""
 
-    spark: SparkSession
-    owned: bool
+    def __init__(self, spark: SparkSession, *, owned: bool) -> None:
+        self.spark = spark
+        self.owned = owned
+        self._closing = ExitStack()
+        if owned:
+            self._closing.enter_context(quiet_errors())
+            self._closing.callback(spark.stop)
 
     def close(self) -> None:
-        if self.owned:
-            self.spark.stop()
+        """Stop the session if it was started here; a second call does nothing."""
+        self._closing.close()
 
     def __enter__(self) -> SparkSession:
         return self.spark
@@ -194,6 +198,20 @@ def session_settings(spark: SparkSession, settings: Mapping[str, str], *, pool: 
             else:
                 spark.conf.set(key, old)
         context.setLocalProperty(POOL, pool_before)  # type: ignore[arg-type] # None removes it
+
+
+@contextmanager
+def quiet_errors() -> Iterator[None]:
+    """Spark logs every error of a plan as pages of JSON; whoever uses this reports it in one line."""
+    loggers = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager

@@ -6,17 +6,16 @@ would refuse later is refused here, before anything has started.
 
 from __future__ import annotations
 
-import logging
 import re
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
 from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline
+from sluice.spark.session import quiet_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -113,7 +112,7 @@ class CompiledPipeline:
 
 def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
     """Check the whole pipeline against Spark; bad input names the operator and what is wrong with it."""
-    with _without_plan_log():
+    with quiet_errors():
         return _compile(pipeline, spark)
 
 
@@ -144,18 +143,6 @@ def _compile(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
         for chain in _chains(pipeline, stateful)
     )
     return CompiledPipeline(name=pipeline.name, queries=queries, source_schemas=source_schemas)
-
-
-@contextmanager
-def _without_plan_log() -> Iterator[None]:
-    """Spark logs every refused plan as JSON; here it is refused in one line instead."""
-    logger = logging.getLogger("DataFrameQueryContextLogger")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)
 
 
 def call_operator(operator: OperatorSpec, inputs: Sequence[DataFrame]) -> DataFrame:

@@ -124,15 +124,24 @@ class SparkEngine:
     def apply(self, plan: Target) -> Outcome:
         try:
             self._check(plan)
-            self.runtime.raise_failure()
+            self.runtime.restart_failed()
         except SluiceError as error:
             return Outcome(error=str(error))
-        applied = self.runtime.rescale(plan.parallelism, self._rescale)
-        self._downtime_s += applied.downtime_s
+        results = self.runtime.rescale(plan.parallelism, self._rescale)
+        changed = {name: (result.before, result.after) for name, result in results.items() if result.error is None}
         with self._lock:
-            for name in applied.changed:
+            for name in changed:
                 self._ledgers[name].on_rescale()
-        return applied
+        downtime_s = max((result.standstill_s for result in results.values()), default=0.0)
+        self._downtime_s += downtime_s
+        errors = (f"{name} stays at {result.after}: {result.error}" for name, result in results.items() if result.error)
+        details = (f"{name}: {result.detail}" for name, result in results.items() if result.error is None)
+        return Outcome(
+            changed=changed,
+            downtime_s=downtime_s,
+            detail="; ".join(details) or None,
+            error="; ".join(errors) or None,
+        )
 
     def stop(self) -> RecordCount:
         if self._count is None:
@@ -150,7 +159,7 @@ class SparkEngine:
 
     def tick(self) -> None:
         """What must happen now and then while time passes: cheap, and safe to call at any time."""
-        self.runtime.raise_failure()
+        self.runtime.restart_failed()
         self.runtime.trim_output()
         if self._feed:
             self._feed.check()
