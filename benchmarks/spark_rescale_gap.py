@@ -82,17 +82,17 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
         engine.clock.sleep_s(settle_s)
         ordinary_s = statistics.median(gaps_s(out, settled_s, time.time())[:-1])
         asked_s = time.time()
-        applied = engine.runtime.rescale({"op": parallelism}, how)
+        result = engine.runtime.rescale({"op": parallelism}, how)["op"]
         took_s = time.time() - asked_s
         engine.clock.sleep_s(AFTER_S)
         longest_s = max(gaps_s(out, asked_s, time.time()))
-        aim = " (aim: at most 1.5)" if how == "live" else f"; call took {took_s:.2f} s: {applied.detail}"
+        aim = " (aim: at most 1.5)" if how == "live" else f"; call took {took_s:.2f} s: {result.detail}"
         print(
             f"{kind:12} {how:11} to {parallelism}: gap {longest_s:.2f} s, ordinary {ordinary_s:.2f} s, "
             f"ratio {longest_s / ordinary_s:.2f}{aim}",
             flush=True,
         )
-        assert applied.error is None, applied.error
+        assert result.error is None, result.error
     engine.stop()
 
 

@@ -10,8 +10,10 @@ from sluice import Pipeline
 from sluice.errors import BadInputError
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.failure import PAUSES_S, OperatorFailedError
 from sluice.spark.pipeline.query import QuerySettings
-from sluice.spark.pipeline.runtime import OperatorFailedError
+from sluice.spark.pipeline.runtime import RescaleResult
+from sluice.spark.session import TASK_TRIES
 from sluice.spark.topic import Topic
 from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
 from tests.spark.jobs import to_table
@@ -106,9 +108,13 @@ def test_a_failing_operator_is_named_with_its_traceback_and_loses_nothing(spark,
     append(failing, numbers(0, 5), 0)
     wait_until(lambda: drained(failing), failing, "drained pipeline")
     append(failing, numbers(5, 5), 1)
-    with pytest.raises(OperatorFailedError, match=r"operator 'checked' failed: .*six is right out") as caught:
+    with pytest.raises(
+        OperatorFailedError, match=r"^operator 'checked' failed: ValueError: six is right out"
+    ) as caught:
         wait_until(lambda: False, failing, "end")
     assert "in picky" in caught.value.details
+    assert [restart.in_a_row for restart in failing.runtime.restarts] == list(range(1, len(PAUSES_S) + 1))
+    assert {restart.cause for restart in failing.runtime.restarts} == {"ValueError: six is right out"}
     assert failing.apply(Target(parallelism={"checked": 2, "totals": 1})).error is not None
     count = failing.stop()
     assert (count.arrived, count.processed, count.waiting, count.lost) == (10, 5, 5, 0)
@@ -119,6 +125,66 @@ def test_a_failing_operator_is_named_with_its_traceback_and_loses_nothing(spark,
     finally:
         repaired.stop()
     same_rows(latest(tmp_path), counts(numbers(0, 10)))
+
+
+@pytest.mark.parametrize(("failures", "restarts"), [(1, 0), (TASK_TRIES, 1)])
+def test_an_operator_that_fails_for_a_while_counts_exactly(spark, tmp_path, failures, restarts):
+    """One failed task is tried again by Spark; when its tries are used up, the query starts again."""
+    left = tmp_path / "failures-left"
+    left.write_text("x" * failures)
+
+    def unlucky(value):
+        if value == 6 and left.read_text():
+            left.write_text(left.read_text()[1:])
+            raise OSError("no luck")
+        return value
+
+    engine = started(spark, tmp_path / "run", summing(unlucky))
+    try:
+        append(engine, numbers(0, 7), 0)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        append(engine, numbers(7, 7), 1)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+    finally:
+        count = engine.stop()
+    assert (count.arrived, count.processed, count.lost, count.duplicated) == (14, 14, 0, 0)
+    same_rows(latest(tmp_path / "run"), counts(numbers(0, 14)))
+    assert [(restart.operator, restart.cause) for restart in engine.runtime.restarts] == [
+        ("checked", "OSError: no luck")
+    ] * restarts
+
+
+def test_a_damaged_topic_ends_the_run_at_once(spark, tmp_path):
+    engine = started(spark, tmp_path)
+    engine.runtime.queries["checked"].stop_at_boundary()
+    append(engine, numbers(0, 5), 0)
+    (segment,) = engine.runtime.topics["numbers"].segments_folder.rglob("*.parquet")
+    segment.write_bytes(segment.read_bytes()[:-1])
+    engine.runtime.queries["checked"].resume()
+    with pytest.raises(OperatorFailedError, match=r"'checked' failed: CorruptTopicError: .*torn segment") as caught:
+        wait_until(lambda: False, engine, "end")
+    assert "restart" not in str(caught.value)
+    assert engine.runtime.restarts == []
+    engine.stop()
+
+
+def test_a_rescale_waits_for_a_failed_operator_to_be_started_again(spark, tmp_path):
+    engine = started(spark, tmp_path)
+    try:
+        query = engine.runtime.queries["totals"]
+        query.stop_at_boundary()
+        query.fail(OSError("no luck"))
+        refused = engine.runtime.rescale({"checked": 2, "totals": 5})
+        assert refused["checked"] == RescaleResult(1, 2, detail="live, from the next batch on")
+        assert refused["totals"].after == 1
+        assert refused["totals"].error == "it failed and has not been started again yet: OSError: no luck"
+        wait_until(lambda: query.is_active, engine, "restart")
+        assert engine.runtime.rescale({"checked": 2, "totals": 5})["totals"].after == 5
+        append(engine, numbers(0, 50), 0)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+    finally:
+        engine.stop()
+    same_rows(latest(tmp_path), counts(numbers(0, 50)))
 
 
 def test_a_rewrite_that_fails_leaves_the_operator_as_it_was(spark, tmp_path, monkeypatch):
@@ -133,7 +199,7 @@ def test_a_rewrite_that_fails_leaves_the_operator_as_it_was(spark, tmp_path, mon
         monkeypatch.setattr(engine.runtime.queries["totals"], "rewrite_state", fails)
         applied = engine.apply(Target(parallelism={"checked": 2, "totals": 8}))
         assert applied.changed == {"checked": (1, 2)}
-        assert applied.error == "totals stays at 2: no space left on device"
+        assert applied.error == "totals stays at 2: OSError: no space left on device"
         append(engine, numbers(100, 100), 1)
         wait_until(lambda: drained(engine), engine, "drained pipeline")
         assert engine.observe().parallelism == {"checked": 2, "totals": 2}
@@ -153,8 +219,8 @@ def test_plans_that_cannot_be_run_are_refused_and_the_old_one_runs_on(spark, tmp
             "unknown operator 'sink'; known: checked, totals": {"checked": 1, "totals": 1, "sink": 1},
             "the plan names no parallelism for operator 'totals'": {"checked": 1},
         }
-        for complaint, wish in refused.items():
-            assert engine.apply(Target(parallelism=wish)).error == complaint
+        for complaint, parallelism in refused.items():
+            assert engine.apply(Target(parallelism=parallelism)).error == complaint
         assert engine.runtime.parallelism == {"checked": 1, "totals": 1}
     finally:
         engine.stop()

@@ -38,7 +38,8 @@ class Failure:
         # the error of a streaming query has only its own stack; the one of its cause goes down to the root
         stack = str(getattr(getattr(error, "_cause", None), "_stackTrace", ""))
         message = f"{type(error).__name__}: {error}"
-        return Failure(root_cause(message, stack), f"{message}\n\n{stack}".rstrip())
+        cause = root_cause(message, stack)
+        return Failure(cause, message if cause == root_cause(message) else f"{message}\n\n{stack}")
 
     def pause_s(self, restarts: int) -> float | None:
         """How long to wait before the next start, after so many restarts in a row; None if none can help."""
