@@ -208,6 +208,29 @@ def test_a_rewrite_that_fails_leaves_the_operator_as_it_was(spark, tmp_path, mon
     same_rows(latest(tmp_path), counts(numbers(0, 200)))
 
 
+def test_an_operator_that_cannot_go_back_after_a_rewrite_is_started_again(spark, tmp_path, monkeypatch):
+    engine = started(spark, tmp_path, totals=2)
+    try:
+        append(engine, numbers(0, 100), 0)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        query = engine.runtime.queries["totals"]
+
+        def fails() -> None:
+            raise OSError("too many processes")
+
+        monkeypatch.setattr(query, "resume", fails)
+        result = engine.runtime.rescale({"totals": 8})["totals"]
+        cause = "OSError: too many processes"
+        assert (result.before, result.after, result.error) == (2, 2, f"{cause}; and going back failed: {cause}")
+        append(engine, numbers(100, 100), 1)
+        wait_until(lambda: drained(engine), engine, "drained pipeline")
+        assert [(restart.operator, restart.cause) for restart in engine.runtime.restarts] == [("totals", cause)]
+        assert (query.state.parallelism, query.state.state_partitions) == (2, 3)
+    finally:
+        engine.stop()
+    same_rows(latest(tmp_path), counts(numbers(0, 200)))
+
+
 def test_plans_that_cannot_be_run_are_refused_and_the_old_one_runs_on(spark, tmp_path):
     with pytest.raises(BadInputError, match="the plan needs 14 slots, there are 12"):
         started(spark, tmp_path, checked=6, totals=8)

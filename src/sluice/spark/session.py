@@ -145,15 +145,15 @@ def _shared_session(threads: int, master: str | None, settings: Mapping[str, str
 
     # without options of its own the builder changes nothing
     running = SparkSession.builder.getOrCreate()
-    found = str(running.sparkContext.master)
+    present = str(running.sparkContext.master)
     remedy = "stop that session first"
-    if master is not None and master != found:
-        raise BadInputError(f"a Spark session is already running on {found!r}, not on {master!r}; {remedy}")
-    if (has := local_threads(found)) is not None and has < threads:
-        wanted = f"local[{threads},{TASK_TRIES}]"
+    if master is not None and master != present:
+        raise BadInputError(f"a Spark session is already running on {present!r}, not on {master!r}; {remedy}")
+    if (has := local_threads(present)) is not None and has < threads:
+        sufficient = f"local[{threads},{TASK_TRIES}]"
         raise BadInputError(
-            f"the Spark session that is already running has {has} task threads ({found!r}), {threads} are needed; "
-            f"{remedy}, or start it with {wanted!r}"
+            f"the Spark session that is already running has {has} task threads ({present!r}), {threads} are needed; "
+            f"{remedy}, or start it with {sufficient!r}"
         )
     shared = running.newSession()
     for key, value in {**SETTINGS, **settings}.items():
@@ -171,10 +171,10 @@ def local_threads(master: str) -> int | None:
     """How many tasks a local master runs at once; None for a cluster, whose slots come and go."""
     if master == "local":
         return 1
-    found = re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master)
-    if found is None:
+    parts = re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master)
+    if parts is None:
         return None
-    return (os.cpu_count() or 1) if found.group(1) == "*" else int(found.group(1))
+    return (os.cpu_count() or 1) if parts.group(1) == "*" else int(parts.group(1))
 
 
 @contextmanager

@@ -6,7 +6,6 @@ read limit and the files that carry them to the source.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
@@ -119,19 +118,14 @@ class OperatorQuery:
         """Start or go on from the checkpoint."""
         self._start_failure = None
         self._set_paused(paused)
-        try:
-            with _initialising:
-                self._start()
-        except Exception as error:
-            self._start_failure = Failure.of(error)
-            raise
+        with _initialising:
+            self._start()
 
-    def restart(self) -> None:
-        """Start again after a failure. One that comes while it starts is found by `failure`, as a later one is."""
+    def count_restart(self) -> int:
+        """How many restarts that makes since a batch was finished."""
         with self._lock:
             self.restarts_in_a_row += 1
-        with contextlib.suppress(Exception):
-            self.start()
+            return self.restarts_in_a_row
 
     def _start(self) -> None:
         frames = [
@@ -231,14 +225,14 @@ class OperatorQuery:
         self.change_state(state_partitions=partitions)
 
     def failure(self) -> Failure | None:
-        """Why it did not start or ended by itself; None while it runs and after a stop."""
+        """Why it ended by itself or was given to `fail`; None while it runs and after a stop."""
         if self._start_failure is not None or self._streaming is None or self._streaming.isActive:
             return self._start_failure
         error = self._streaming.exception()
         return None if error is None else Failure.of(error)
 
     def fail(self, error: Exception) -> None:
-        """Count it as failed: it was stopped for a change and could not be started again."""
+        """Record why it could not be started."""
         self._start_failure = Failure.of(error)
 
     def _set_paused(self, paused: bool) -> None:

@@ -104,16 +104,14 @@ class Runtime:
         return done
 
     def _restart(self, query: OperatorQuery, failure: Failure) -> Restart:
+        restart = Restart(operator=query.name, unix_s=time.time(), cause=failure.cause, in_a_row=query.count_restart())
+        self.restarts.append(restart)
         try:
             self._finish_rewrite(query)
             self._save()
+            query.start()
         except Exception as error:
             query.fail(error)
-        query.restart()
-        restart = Restart(
-            operator=query.name, unix_s=time.time(), cause=failure.cause, in_a_row=query.restarts_in_a_row
-        )
-        self.restarts.append(restart)
         return restart
 
     def trim_output(self) -> None:
@@ -260,10 +258,10 @@ def _first_state(query: Query, parallelism: int) -> QueryState:
 
 
 def _start_or_fail(query: OperatorQuery) -> None:
-    """What Spark refuses is kept as the query's failure, which `restart_failed` deals with."""
+    """A failure is left to `restart_failed`, as one that comes later is."""
     try:
         query.start()
     except SluiceError:
         raise
-    except Exception:
-        return
+    except Exception as error:
+        query.fail(error)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sluice.spark.pipeline.compile import call_operator
 from sluice.spark.pipeline.definition import OperatorSpec
+from sluice.spark.pipeline.failure import Failure
 from sluice.spark.session import open_session
 
 if TYPE_CHECKING:
@@ -51,8 +52,8 @@ def _print_rates(query: StreamingQuery) -> None:
                 printed = progress.batchId
                 print(json.dumps({"rate": progress.numInputRows / (progress.batchDuration / 1000)}), flush=True)
         time.sleep(POLL_S)
-    if query.exception() is not None:
-        raise SystemExit(str(query.exception()).splitlines()[0])
+    if (error := query.exception()) is not None:
+        raise SystemExit(Failure.of(error).cause)
 
 
 if __name__ == "__main__":
