@@ -22,7 +22,7 @@ from sluice.lab.generator.nexmark import Auctions, Bids, Persons
 from sluice.lab.generator.words import Lines
 from sluice.lab.processes import cpu_seconds
 from sluice.spark.pipeline.definition import Generate
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 from sluice.spark.topic.sink import TopicSink, arrow_schema
 
@@ -57,7 +57,7 @@ def into_topic(generate: Generate, block: int, folder: Path, cpu_limit_s: float)
 
 def spark_rate_source(folder: Path, records: int) -> tuple[float, float]:
     """Records per core-second of the rate source: into nothing, and into a topic. JVM and Python together."""
-    spark = start_session("rate source", threads=2)
+    spark = open_session("rate source", threads=2).spark
     try:
         stream = (
             spark.readStream.format("rate-micro-batch")

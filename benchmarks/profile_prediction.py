@@ -27,7 +27,7 @@ from sluice.model import Observation, Target
 from sluice.placement.profile import Profile
 from sluice.spark.pipeline.engine import SparkEngine, task_threads
 from sluice.spark.pipeline.job import SparkJob
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 
 QUERIES = {"q1": {}, "q5": {"window_s": "20", "slide_s": "5"}, "wordcount": {}}
 PROFILED_AT = (1, 2, 4)
@@ -112,7 +112,8 @@ def main() -> int:
     for name in arguments.queries or QUERIES:
         settings = QUERIES.get(name, {})
         job = pipelines.create(name, settings).spark()
-        spark = start_session(f"profile {name}", threads=task_threads(job.pipeline, len(job.pipeline.operators) * 4))
+        threads = task_threads(job.pipeline, len(job.pipeline.operators) * 4)
+        spark = open_session(f"profile {name}", threads=threads).spark
         try:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 root = Path(folder)

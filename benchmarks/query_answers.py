@@ -17,7 +17,7 @@ from tests.spark.answers import ANSWERS
 from tests.spark.queries import check_query
 
 from sluice.errors import SluiceError
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 
 EVENTS, SHORT_EVENTS = 200_000, 6_000
 
@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("queries", nargs="*", metavar="QUERY", help="only these")
     parser.add_argument("--short", action="store_true", help="fewer events and rescales")
     arguments = parser.parse_args()
-    spark = start_session("query answers", threads=12)
+    spark = open_session("query answers", threads=12).spark
     failed = 0
     print(f"{'query':<12}{'events':>10}{'results':>10}{'rescales':>10}{'seconds':>9}  answer", flush=True)
     for answer in ANSWERS:

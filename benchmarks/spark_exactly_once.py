@@ -21,19 +21,19 @@ from typing import Any
 from tests.spark.flow import run_with_rescales
 from tests.spark.jobs import JOBS, Job
 
-from sluice.model import Outcome
-from sluice.spark.pipeline.runtime import Runtime
-from sluice.spark.session import start_session
+from sluice.spark.pipeline.runtime import RescaleResult, Runtime
+from sluice.spark.session import open_session
 
+Results = dict[str, RescaleResult]
 RECORDS_PER_RESCALE = 500
 
 
 @contextmanager
-def recorded_rescales() -> Iterator[list[Outcome]]:
-    found: list[Outcome] = []
-    original: Callable[..., Outcome] = Runtime.rescale
+def recorded_rescales() -> Iterator[list[Results]]:
+    found: list[Results] = []
+    original: Callable[..., Results] = Runtime.rescale
 
-    def recording(*args: Any, **options: Any) -> Outcome:
+    def recording(*args: Any, **options: Any) -> Results:
         found.append(original(*args, **options))
         return found[-1]
 
@@ -46,7 +46,7 @@ def recorded_rescales() -> Iterator[list[Outcome]]:
 
 def measure(job: Job, kind: str, rescales: int, seed: int, spark: object) -> str:
     with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
-        with recorded_rescales() as applied:
+        with recorded_rescales() as rescaled:
             engine = run_with_rescales(
                 job,
                 spark,
@@ -57,9 +57,9 @@ def measure(job: Job, kind: str, rescales: int, seed: int, spark: object) -> str
                 seed=seed,
             )
         count = engine.stop()
-    stood_s = [found.downtime_s for found in applied]
+    stood_s = [max((result.standstill_s for result in found.values()), default=0.0) for found in rescaled]
     standstill = f"{statistics.median(stood_s):.2f} / {max(stood_s):.2f}"
-    figures = f"{len(applied):8} {count.processed:8} {count.lost:5} {count.duplicated:5}"
+    figures = f"{len(rescaled):8} {count.processed:8} {count.lost:5} {count.duplicated:5}"
     return f"{job.name:16} {kind:12} {figures} {standstill:>18}"
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     parser.add_argument("--job", action="append", choices=[job.name for job in JOBS], help="only this one")
     options = parser.parse_args()
     rescales = 3 if options.short else 20
-    spark = start_session("exactly once", threads=16)
+    spark = open_session("exactly once", threads=16).spark
     print("job              kind         rescales  records  lost twice  standstill s: median / max; output as pandas'")
     for job in JOBS:
         if not options.job or job.name in options.job:

@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 
 OPERATORS = ("parse", "enrich", "score", "store")
@@ -67,7 +67,7 @@ def main() -> None:
             fill(root / "topics" / name, int(nominal * (window_s + 120)))
         began_s, began_cpu_s = time.monotonic(), cpu_s()
         slots = SLOTS_PER_OPERATOR * len(OPERATORS)
-        spark = start_session("slots", threads=slots + 8)
+        spark = open_session("slots", threads=slots + 8).spark
         engine = SparkEngine(pipeline(), root, slots=slots, spark=spark)
         engine.start(Target(parallelism=dict.fromkeys(OPERATORS, SLOTS_PER_OPERATOR)))
         out = engine.runtime.topics["out"]

@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 
 KEYS = 100_000
@@ -82,17 +82,17 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
         engine.clock.sleep_s(settle_s)
         ordinary_s = statistics.median(gaps_s(out, settled_s, time.time())[:-1])
         asked_s = time.time()
-        applied = engine.runtime.rescale({"op": parallelism}, how)
+        result = engine.runtime.rescale({"op": parallelism}, how)["op"]
         took_s = time.time() - asked_s
         engine.clock.sleep_s(AFTER_S)
         longest_s = max(gaps_s(out, asked_s, time.time()))
-        aim = " (aim: at most 1.5)" if how == "live" else f"; call took {took_s:.2f} s: {applied.detail}"
+        aim = " (aim: at most 1.5)" if how == "live" else f"; call took {took_s:.2f} s: {result.detail}"
         print(
             f"{kind:12} {how:11} to {parallelism}: gap {longest_s:.2f} s, ordinary {ordinary_s:.2f} s, "
             f"ratio {longest_s / ordinary_s:.2f}{aim}",
             flush=True,
         )
-        assert applied.error is None, applied.error
+        assert result.error is None, result.error
     engine.stop()
 
 
@@ -100,7 +100,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="less time to settle between rescales")
     settle_s = 15.0 if parser.parse_args().short else 40.0
-    spark = start_session("gap", threads=16)
+    spark = open_session("gap", threads=16).spark
     for stateful in (False, True):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             measure(spark, Path(folder), stateful, settle_s)

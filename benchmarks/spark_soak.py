@@ -27,7 +27,7 @@ from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.query import QuerySettings
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 
 RECORDS_PER_S = 2_000.0
 SAMPLES = 40
@@ -83,7 +83,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=3600)
     arguments = parser.parse_args()
     batches = 200 if arguments.short else arguments.batches
-    spark = start_session("soak", threads=8)
+    spark = open_session("soak", threads=8).spark
     samples: list[Sample] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)

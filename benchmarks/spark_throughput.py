@@ -32,7 +32,7 @@ from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.clock import SAMPLE_S
 from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.session import start_session
+from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 from sluice.spark.topic.sink import arrow_schema
 
@@ -147,7 +147,7 @@ def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, cha
 
     def done_records() -> int:
         if time.monotonic() - ticked_s[0] > SAMPLE_S:
-            engine.tick()
+            engine.maintain()
             ticked_s[0] = time.monotonic()
         return out.end_offset()
 
@@ -167,7 +167,7 @@ def main() -> None:
         return
     short = arguments.short
     total, rounds = (6_000_000, 1) if short else (12_000_000, 3)
-    spark = start_session("throughput", threads=CORES)
+    spark = open_session("throughput", threads=CORES).spark
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
         schema = arrow_schema(spark.createDataFrame([], SCHEMA).schema)

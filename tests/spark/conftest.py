@@ -24,8 +24,7 @@ def java() -> None:
 
 @pytest.fixture(scope="session")
 def spark(java: None) -> Iterator[SparkSession]:
-    from sluice.spark.session import start_session
+    from sluice.spark.session import open_session
 
-    session = start_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"})
-    yield session
-    session.stop()
+    with open_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"}) as session:
+        yield session

@@ -25,7 +25,7 @@ PATIENCE_S = 300.0
 def wait_until(condition: Callable[[], bool], engine: SparkEngine, what: str) -> None:
     deadline_s = time.monotonic() + PATIENCE_S
     while not condition():
-        engine.tick()
+        engine.maintain()
         assert time.monotonic() < deadline_s, f"no {what} within {PATIENCE_S:g} s"
         time.sleep(0.05)
 
@@ -112,10 +112,10 @@ def run_with_rescales(
     try:
         with Feeder(engine, frames, pieces=pieces or 20 + 10 * rescales, pause_s=pause_s, share=share):
             for number in range(rescales) if share == 1.0 else itertools.count():
-                wanted = {name: int(random.integers(1, 7)) for name in names}
-                applied = engine.runtime.rescale(wanted, how(number))
-                assert applied.error is None, applied.error
-                assert engine.runtime.parallelism == wanted
+                target = {name: int(random.integers(1, 7)) for name in names}
+                rescaled = engine.runtime.rescale(target, how(number))
+                assert not any(result.error for result in rescaled.values()), rescaled
+                assert engine.runtime.parallelism == target
                 _one_more_batch(engine)
         if job.needs_flush:
             _flush(engine, frames)

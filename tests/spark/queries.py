@@ -48,8 +48,8 @@ def check_query(answer: Answer, spark: object, root: Path, *, events: int, resca
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
                 wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
                 wanted = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
-                applied = engine.runtime.rescale(wanted, "live")
-                assert applied.error is None, applied.error
+                rescaled = engine.runtime.rescale(wanted, "live")
+                assert not any(result.error for result in rescaled.values()), rescaled
         wait_until(lambda: drained(engine), engine, "drained pipeline")
         flush = answer.flush(job, tables)
         flushes = _flush_until_complete(engine, flush, lambda: _is(_result(answer, root), expected))

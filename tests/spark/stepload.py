@@ -89,9 +89,9 @@ def cluster(home: Path, *, workers: int = 2, slots: int = 4) -> Iterator[Cluster
 
 
 def session(master: str, **settings: str) -> SparkSession:
-    from sluice.spark.session import start_session
+    from sluice.spark.session import open_session
 
-    return start_session(
+    return open_session(
         "stepload",
         threads=1,
         master=master,
@@ -107,7 +107,7 @@ def session(master: str, **settings: str) -> SparkSession:
             "spark.python.daemon.module": "pyspark.daemon",
             **settings,
         },
-    )
+    ).spark
 
 
 DRAINING = {

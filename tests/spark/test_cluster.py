@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice.cli import main
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, SluiceError
 from sluice.spark.cluster import standalone
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -72,6 +72,25 @@ def test_a_cluster_through_its_life(java: None, tmp_path: Path, capsys: pytest.C
         standalone.down(home)
     assert wait_until(lambda: not processes_of(home)), processes_of(home)
     assert standalone.down(home) is False
+
+
+def test_a_cluster_that_does_not_start_says_why(java: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "java-home" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho 'Error: this Java is from 1995' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(program.parents[1]))
+    home = tmp_path / "cluster"
+    home.mkdir()
+    (home / "master.log").write_text("ERROR of the cluster before\n")
+    began_s = time.monotonic()
+    with pytest.raises(
+        SluiceError, match=r"did not start: (master|worker-0): Error: this Java is from 1995; .*logs"
+    ) as error:
+        standalone.up(home, workers=1, slots=1)
+    assert time.monotonic() - began_s < standalone.START_TIMEOUT_S
+    assert "\n" not in str(error.value)
+    assert not processes_of(home)
 
 
 def _master(home: Path) -> int | None:

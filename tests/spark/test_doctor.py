@@ -12,7 +12,7 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.spark.doctor import check_disk, diagnose, judge_amount, judge_java
-from sluice.spark.session import java_home_problem, start_session
+from sluice.spark.session import java_home_problem, open_session
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_without_java_starting_is_bad_input_in_one_line(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     with pytest.raises(BadInputError, match="Java is missing: Spark needs Java 17 or 21"):
-        start_session("test", threads=1)
+        open_session("test", threads=1)
     monkeypatch.setenv("JAVA_HOME", "/nowhere/java")
     assert java_home_problem() == (
         "JAVA_HOME is '/nowhere/java', but there is no bin/java in it; point it to a Java 17 or 21"

@@ -16,7 +16,7 @@ from sluice.spark import forkserver, worker_python
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forked only on Linux")
 
-TOLD = """
+ECHO = """
 import os, sys
 print(sys.argv[1:], os.environ["COLOUR"], os.getcwd(), os.getppid(), "pyarrow" in sys.modules)
 print(sys.stdin.read())
@@ -28,15 +28,19 @@ sys.exit(int(sys.argv[1]))
 @pytest.fixture(scope="module")
 def server() -> Iterator[int]:
     pytest.importorskip("pyspark")
+    before = dict(os.environ)
     forkserver.ensure_started()
+    assert os.environ == before
     assert forkserver._started is not None
     yield forkserver._started.pid
     assert forkserver._started.poll() is None, "a child must not end it"
 
 
 def run(folder: Path, *arguments: str, address: str | None = None) -> subprocess.CompletedProcess[str]:
-    (folder / "told.py").write_text(TOLD)
-    environment = {**os.environ, "COLOUR": "blue", **({forkserver.ADDRESS: address} if address else {})}
+    (folder / "echo.py").write_text(ECHO)
+    address = address or forkserver.ensure_started()
+    assert address is not None
+    environment = {**os.environ, "COLOUR": "blue", forkserver.ADDRESS: address}
     return subprocess.run(
         [worker_python.command(), *arguments],
         cwd=folder,
@@ -51,7 +55,9 @@ def run(folder: Path, *arguments: str, address: str | None = None) -> subprocess
 
 def wait_for_socket() -> None:
     """The server listens when its imports are done."""
-    while not Path(os.environ[forkserver.ADDRESS]).exists():
+    address = forkserver.ensure_started()
+    assert address is not None
+    while not Path(address).exists():
         assert forkserver._started is not None
         assert forkserver._started.poll() is None
         time.sleep(0.05)
@@ -63,20 +69,20 @@ def test_a_forked_process_is_the_child_of_the_server_in_all_but_its_imports(
 ) -> None:
     wait_for_socket()
     os.kill(server, signal.SIGINT)
-    done = run(tmp_path, "-m", "told", str(code), "two words")
+    done = run(tmp_path, "-m", "echo", str(code), "two words")
     assert (done.returncode, done.stderr) == (code, "trouble\n")
     assert done.stdout == f"['{code}', 'two words'] blue {tmp_path} {server} True\nfed\n"
 
 
 def test_a_module_that_raises_shows_its_traceback(server: int, tmp_path: Path) -> None:
     wait_for_socket()
-    done = run(tmp_path, "-m", "told", "not a number")
+    done = run(tmp_path, "-m", "echo", "not a number")
     assert done.returncode == 1
     assert "ValueError: invalid literal" in done.stderr
 
 
 def test_without_a_server_it_runs_by_itself(tmp_path: Path) -> None:
-    done = run(tmp_path, "-m", "told", "3", address=str(tmp_path / "nobody"))
+    done = run(tmp_path, "-m", "echo", "3", address=str(tmp_path / "nobody"))
     assert (done.returncode, done.stderr) == (3, "trouble\n")
     assert "blue" in done.stdout
     assert done.stdout.endswith("False\nfed\n")

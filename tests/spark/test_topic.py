@@ -41,8 +41,8 @@ class Flow:
             batch_id = (self.source.last_batch_id("test") or 0) + 1
             self.source.append(table, producer="test", batch_id=batch_id)
 
-    def steer(self, **wish) -> None:
-        ReaderControl(**wish).save(self.control)
+    def steer(self, **control) -> None:
+        ReaderControl(**control).save(self.control)
 
     def start(self, operator: Callable[[DataFrame], DataFrame] = lambda frame: frame, mode: str = "append") -> Topic:
         frame = operator(stream_from(self.spark, self.source.path, consumer="op", control=self.control))
@@ -84,7 +84,7 @@ def tasks_per_batch(topic: Topic) -> list[int]:
     return [len(commit.segments) for commit in topic.commits()]
 
 
-def test_exactly_the_wanted_tasks_and_rows_from_the_next_batch_on(flow: Flow) -> None:
+def test_exactly_the_tasks_and_rows_asked_for_from_the_next_batch_on(flow: Flow) -> None:
     flow.feed(100, 3, 97)
     flow.steer(partitions=3, max_records_per_batch=50)
     out = flow.start()

@@ -55,15 +55,15 @@ def profile_command(
 
 def _measured(name: str, definition: RunsOnSpark, how: Measuring, console: Console) -> Profile:
     from sluice.spark.pipeline.engine import task_threads
-    from sluice.spark.session import start_session
+    from sluice.spark.session import open_session
 
     job = definition.spark()
-    spark = start_session(f"sluice profile {name}", threads=task_threads(job.pipeline, max(how.parallelisms)))
-    try:
-        with TemporaryDirectory(prefix="sluice-profile-") as folder:
-            return profile_job(name, job, spark, Path(folder), how, console.print)
-    finally:
-        spark.stop()
+    threads = task_threads(job.pipeline, max(how.parallelisms))
+    with (
+        open_session(f"sluice profile {name}", threads=threads) as spark,
+        TemporaryDirectory(prefix="sluice-profile-") as folder,
+    ):
+        return profile_job(name, job, spark, Path(folder), how, console.print)
 
 
 def _parallelisms(text: str) -> tuple[int, ...]:

@@ -210,7 +210,7 @@ def _run_on_spark(
     title: str,
     quiet: bool,
 ) -> Recorded:
-    from sluice.spark.pipeline.runtime import OperatorFailedError
+    from sluice.spark.pipeline.failure import OperatorFailedError
 
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)

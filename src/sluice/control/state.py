@@ -48,7 +48,11 @@ class State:
 
     def reconciled(self, found: Reconciliation) -> State:
         """What an engine could not do is no longer wanted: the policy may recommend it again."""
-        failed = {name: found.requested[name] for name, change in found.changes.items() if change.error}
+        failed = {
+            name: found.requested[name]
+            for name, change in found.changes.items()
+            if change.error and name in found.requested
+        }
         target = self.target
         if failed:
             target = Target(

@@ -30,23 +30,30 @@ LONGEST_ADDRESS = 100
 """Of a socket's path; the operating system has room for little more."""
 
 _started: subprocess.Popen[bytes] | None = None
+_address: str | None = None
 
 
-def ensure_started() -> None:
-    """Start the server of this program, unless it runs; whoever does not reach it does its own imports."""
-    global _started
-    if sys.platform != "linux" or (_started is not None and _started.poll() is None):
-        return
+def ensure_started() -> str | None:
+    """Start the server of this program, unless it runs. Its address, for the environment of those that use it.
+
+    Whoever does not reach it does its own imports; None where there cannot be one.
+    """
+    global _started, _address
+    if _started is not None and _started.poll() is None:
+        return _address
+    if sys.platform != "linux":
+        return None
     folder = tempfile.mkdtemp(prefix="sluice-python-")
     address = str(Path(folder) / "socket")
     if len(address) > LONGEST_ADDRESS:
         os.rmdir(folder)
-        return
-    os.environ[ADDRESS] = address
+        return None
     # as Spark has it for its own: hashes of strings must agree between processes
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    environment = {**os.environ, ADDRESS: address, "PYTHONHASHSEED": "0"}
     _started = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, env=environment)
+    _address = address
     atexit.register(_end, _started, folder)
+    return address
 
 
 def _end(server: subprocess.Popen[bytes], folder: str) -> None:

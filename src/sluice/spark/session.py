@@ -1,22 +1,32 @@
-"""One Spark session, tuned for many small streaming queries side by side."""
+"""One Spark session, tuned for many small streaming queries side by side.
+
+A session that runs already belongs to somebody else: its context is shared, its settings stay as they are, and it is
+never stopped here.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.forkserver import ensure_started
+from sluice.spark.forkserver import ADDRESS, ensure_started
 from sluice.spark.local_files import use_quick_local_files
 from sluice.spark.worker_python import command
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+POOL = "spark.scheduler.pool"
+TASK_TRIES = 4
+"""As on a cluster; `local[N]` alone would let one failed task end its query."""
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 SETTINGS = {
     # queries take turns: without it one operator's backlog starves the others
@@ -68,30 +78,151 @@ def java_home_problem() -> str | None:
     return "Java is missing: Spark needs Java 17 or 21 on the PATH or in JAVA_HOME"
 
 
-def start_session(
-    name: str, *, threads: int, master: str | None = None, settings: dict[str, str] | None = None
-) -> SparkSession:
-    """Start Spark here with so many task threads, or reach a cluster's master; a missing Java is bad input."""
+class SessionHandle:
+    """A session to use, and whether it is ours to stop. As a context manager it gives the session."""
+
+    def __init__(self, spark: SparkSession, *, owned: bool) -> None:
+        self.spark = spark
+        self.owned = owned
+        self._closing = ExitStack()
+        if owned:
+            self._closing.enter_context(quiet_errors())
+            self._closing.callback(spark.stop)
+
+    def close(self) -> None:
+        """Stop the session if it was started here; a second call does nothing."""
+        self._closing.close()
+
+    def __enter__(self) -> SparkSession:
+        return self.spark
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_session(
+    name: str, *, threads: int, master: str | None = None, settings: Mapping[str, str] | None = None
+) -> SessionHandle:
+    """Start Spark here with so many task threads, or on a cluster's master; share a context that runs already.
+
+    A running context that has another master, fewer threads or other `settings` is bad input, as is a missing Java.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        return SessionHandle(_shared_session(threads, master, settings or {}), owned=False)
+    return SessionHandle(_new_session(name, threads, master, {**SETTINGS, **(settings or {})}), owned=True)
+
+
+def _new_session(name: str, threads: int, master: str | None, settings: Mapping[str, str]) -> SparkSession:
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     problem = java_home_problem()
     if problem and master is None:
         raise BadInputError(problem)
-    # Spark logs every refused plan as JSON; the caller gets the exception and says it in one line
-    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL + 1)
     # workers must be the same Python as the driver, which need not be the first on the PATH
-    python = sys.executable
+    variables = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     if master is None:
-        python = command()
-        ensure_started()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = python
-    builder = SparkSession.builder.appName(name).master(master or f"local[{threads}]")
-    for key, value in {**SETTINGS, **(settings or {})}.items():
+        address = ensure_started()
+        variables = dict.fromkeys(variables, command()) | ({ADDRESS: address} if address else {})
+    builder = SparkSession.builder.appName(name).master(master or f"local[{threads},{TASK_TRIES}]")
+    for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        # the context and its JVM copy these when they start
+        with _environment(variables):
+            spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error
     use_quick_local_files(spark)
     return spark
+
+
+def _shared_session(threads: int, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    """A session of its own on the context that runs: what is set or registered in it, nobody else sees."""
+    from pyspark.sql import SparkSession
+
+    # without options of its own the builder changes nothing
+    running = SparkSession.builder.getOrCreate()
+    present = str(running.sparkContext.master)
+    remedy = "stop that session first"
+    if master is not None and master != present:
+        raise BadInputError(f"a Spark session is already running on {present!r}, not on {master!r}; {remedy}")
+    if (has := local_threads(present)) is not None and has < threads:
+        sufficient = f"local[{threads},{TASK_TRIES}]"
+        raise BadInputError(
+            f"the Spark session that is already running has {has} task threads ({present!r}), {threads} are needed; "
+            f"{remedy}, or start it with {sufficient!r}"
+        )
+    shared = running.newSession()
+    for key, value in {**SETTINGS, **settings}.items():
+        if shared.conf.isModifiable(key):
+            shared.conf.set(key, value)
+        elif key in settings and shared.conf.get(key, None) != value:
+            raise BadInputError(
+                f"the Spark session that is already running has {key} {shared.conf.get(key, None)!r}, "
+                f"{value!r} is needed; {remedy}"
+            )
+    return shared
+
+
+def local_threads(master: str) -> int | None:
+    """How many tasks a local master runs at once; None for a cluster, whose slots come and go."""
+    if master == "local":
+        return 1
+    parts = re.fullmatch(r"local\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\]", master)
+    if parts is None:
+        return None
+    return (os.cpu_count() or 1) if parts.group(1) == "*" else int(parts.group(1))
+
+
+@contextmanager
+def session_settings(spark: SparkSession, settings: Mapping[str, str], *, pool: str) -> Iterator[None]:
+    """Settings and a scheduler pool for what is started inside; both as before afterwards.
+
+    A query copies them when it starts. Assumes that nothing else starts on this session at the same time.
+    """
+    context = spark.sparkContext
+    before = {key: spark.conf.get(key, None) for key in settings}
+    pool_before = context.getLocalProperty(POOL)
+    try:
+        for key, value in settings.items():
+            spark.conf.set(key, value)
+        context.setLocalProperty(POOL, pool)
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+        context.setLocalProperty(POOL, pool_before)  # type: ignore[arg-type] # None removes it
+
+
+@contextmanager
+def quiet_errors() -> Iterator[None]:
+    """Spark logs every error of a plan as pages of JSON; whoever uses this reports it in one line."""
+    loggers = [logging.getLogger(f"{kind}QueryContextLogger") for kind in ("DataFrame", "SQL")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    before = {key: os.environ.get(key) for key in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = old

@@ -2,7 +2,7 @@
 
 Spark's own daemon forks first, so every worker imports pyspark, pyarrow and pandas for itself: half a second of CPU and
 50 MB for each slot. Here the children share one copy. Forking is safe only without other threads, so the libraries are
-told to start none, and if one did all the same the daemon begins anew without the imports, as Spark's own.
+set to start none; if one does all the same, the daemon begins anew without the imports, as Spark's own.
 """
 
 from __future__ import annotations

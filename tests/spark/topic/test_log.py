@@ -10,6 +10,7 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.spark.topic import CorruptTopicError, Topic
+from sluice.spark.topic.log import COMMITS_BETWEEN_TRIMS
 
 SCHEMA = pa.schema([("id", pa.int64()), ("word", pa.string())])
 
@@ -149,6 +150,36 @@ def test_a_crashed_attempt_leaves_nothing_behind(topic: Topic) -> None:
     topic.trim()
     assert not crashed.exists()
     assert running.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["notes", "_SUCCESS", "a@1", "a@b@c", "a@0@x@y", "a@-1@" + "0" * 32, ".DS_Store", f"a@0@{'f' * 32}.bak", "@@"],
+)
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_what_the_topic_did_not_put_among_its_segments_is_left_alone(topic: Topic, name: str, is_folder: bool) -> None:
+    stray = topic.segments_folder / name
+    if is_folder:
+        stray.mkdir()
+    else:
+        stray.write_text("a note")
+    for batch_id in range(COMMITS_BETWEEN_TRIMS + 1):
+        topic.append(records(batch_id, 1), producer="a", batch_id=batch_id)
+    topic.trim()
+    assert stray.exists()
+    assert ids(topic, 0, topic.end_offset()) == list(range(COMMITS_BETWEEN_TRIMS + 1))
+
+
+def test_what_the_topic_did_not_put_among_its_commits_is_left_alone(topic: Topic) -> None:
+    topic.append(records(0, 1), producer="a", batch_id=0)
+    commit = topic._log.path_of(0)
+    strays = [commit.with_name(name) for name in ("0 (copy).json", "7.json", f"{commit.name}.bak")]
+    for stray in strays:
+        stray.write_bytes(commit.read_bytes())
+    again = Topic.open(topic.path)
+    again.trim()
+    assert all(stray.exists() for stray in strays)
+    assert ids(again, 0, again.end_offset()) == [0]
 
 
 @pytest.mark.parametrize(

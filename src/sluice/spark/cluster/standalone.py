@@ -1,8 +1,8 @@
 """A small standalone cluster on this machine, from the installed pyspark: one master, some workers.
 
 A supervisor process owns them and holds a lock for as long as it lives, so whether a cluster runs is never guessed from
-a process number. The kernel tells them to end when it does (Linux: parent-death signal); `down` ends what an earlier
-supervisor left, where the kernel has no such signal. A master that dies is started anew and finds its workers and
+a process number. They end with it (Linux: parent-death signal); `down` ends what an earlier supervisor left where the
+kernel has no such signal. A master that dies is started anew and finds its workers and
 applications again in its recovery folder; a worker that dies stays dead, so that one can see what a job does then.
 """
 
@@ -27,12 +27,14 @@ from typing import Any
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.files import replace_file
+from sluice.spark.causes import last_error
 from sluice.spark.session import java_home_problem
 
 STATE_FILE = "cluster.json"
 LOCK_FILE = "supervisor.lock"
 START_TIMEOUT_S = 60.0
 RESTART_PAUSE_S = 1.0
+LOCK_PATIENCE_S = 1.0
 PR_SET_PDEATHSIG = 1
 DAEMONS = "org.apache.spark.deploy."
 _started: dict[int, subprocess.Popen[bytes]] = {}
@@ -84,7 +86,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> ClusterState:
-    """Start a cluster and wait until all its workers have joined."""
+    """Start a cluster and wait until all its workers have joined; if one ends before, say why."""
     for name, value in (("workers", workers), ("slots", slots)):
         if value < 1:
             raise BadInputError(f"{name} must be at least 1, got {value}")
@@ -96,21 +98,45 @@ def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> Cluste
         raise BadInputError(f"a cluster is running already at {running.master_url}; 'sluice cluster down' ends it")
     down(home)
     home.mkdir(parents=True, exist_ok=True)
+    for log in home.glob("*.log"):
+        log.unlink()
     command = [sys.executable, "-m", __name__, str(home), str(workers), str(slots), str(memory_mb)]
     with open(home / "supervisor.log", "wb") as output:
         supervisor = subprocess.Popen(command, stdout=output, stderr=output, start_new_session=True)
     _started[supervisor.pid] = supervisor
-    deadline_s = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline_s:
-        state = read_state(home)
-        if state is not None and len(alive_workers(state)) == workers:
-            return state
-        if supervisor.poll() is not None:
-            break
-        time.sleep(0.2)
+    state = _await_workers(home, supervisor, workers)
+    if isinstance(state, ClusterState):
+        return state
     _end(supervisor.pid)
     _started.pop(supervisor.pid).wait()
-    raise SluiceError(f"the cluster did not start within {START_TIMEOUT_S:g} s; see {home / 'supervisor.log'}")
+    raise SluiceError(f"the cluster did not start: {state}; the logs are in {home}")
+
+
+def _await_workers(home: Path, supervisor: subprocess.Popen[bytes], workers: int) -> ClusterState | str:
+    """The state of the complete cluster, or why it will not be complete."""
+    joined = 0
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline_s:
+        if supervisor.poll() is not None:
+            return _logged_error(home, "supervisor")
+        state = read_state(home)
+        if state is not None:
+            joined = len(alive_workers(state))
+            if joined == workers:
+                return state
+            for name, process in state.process_ids.items():
+                if not is_alive(process):
+                    return _logged_error(home, name)
+        time.sleep(0.2)
+    errors = [_logged_error(home, path.stem) for path in sorted(home.glob("*.log")) if path.stat().st_size]
+    return "; ".join([f"{joined} of {workers} workers joined within {START_TIMEOUT_S:g} s", *errors])
+
+
+def _logged_error(home: Path, name: str) -> str:
+    """What a process of the cluster logged as its last error."""
+    with contextlib.suppress(FileNotFoundError):
+        return f"{name}: {last_error((home / f'{name}.log').read_text(errors='replace')) or 'ended without a message'}"
+    return f"{name}: ended without a message"
 
 
 def down(home: Path) -> bool:
@@ -134,10 +160,10 @@ def alive_workers(state: ClusterState) -> list[dict[str, Any]]:
     """Workers the master counts as alive; none while it does not answer."""
     try:
         with urllib.request.urlopen(f"{state.web_url}/json/", timeout=5) as answer:
-            found = json.load(answer)["workers"]
+            workers = json.load(answer)["workers"]
     except (OSError, ValueError, KeyError):
         return []
-    return [worker for worker in found if worker["state"] == "ALIVE"]
+    return [worker for worker in workers if worker["state"] == "ALIVE"]
 
 
 def is_alive(process_id: int) -> bool:
@@ -168,7 +194,7 @@ def _end(process_id: int, patience_s: float = 10.0) -> None:
 
 
 class Supervisor:
-    """Starts the processes, writes the state, and waits to be told to end."""
+    """Starts the processes, writes the state, and runs until it gets a signal to end."""
 
     def __init__(self, home: Path, workers: int, slots: int, memory_mb: int) -> None:
         self._home = home
@@ -201,8 +227,12 @@ class Supervisor:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
         with open(self._home / LOCK_FILE, "w") as lock:
-            if not _lock(lock.fileno()):
-                raise SluiceError(f"another supervisor runs in {self._home}")
+            # whoever looks whether a cluster runs holds it for a moment
+            deadline_s = time.monotonic() + LOCK_PATIENCE_S
+            while not _lock(lock.fileno()):
+                if time.monotonic() > deadline_s:
+                    raise SluiceError(f"another supervisor runs in {self._home}")
+                time.sleep(0.01)
             shutil.rmtree(self._home / "recovery", ignore_errors=True)
             yield
 

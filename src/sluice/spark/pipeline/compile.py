@@ -16,6 +16,7 @@ from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
 from sluice.spark import internals
 from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline
+from sluice.spark.session import quiet_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -112,6 +113,11 @@ class CompiledPipeline:
 
 def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
     """Check the whole pipeline against Spark; bad input names the operator and what is wrong with it."""
+    with quiet_errors():
+        return _compile(pipeline, spark)
+
+
+def _compile(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
     pipeline.validate()
     source_schemas = {name: _schema(name, spec.schema) for name, spec in pipeline.sources.items()}
     schemas = dict(source_schemas)

@@ -50,7 +50,7 @@ class SparkEngine:
         rescale: Rescale = "live",
         feed: Feed | None = None,
     ) -> None:
-        from sluice.spark.session import start_session
+        from sluice.spark.session import SessionHandle, open_session
 
         pipeline.validate()
         if slots < 1:
@@ -60,14 +60,16 @@ class SparkEngine:
         self.slots = slots
         self._settings = settings or QuerySettings()
         self._rescale: Rescale = rescale
-        self._owns_session = spark is None
-        self.spark = spark or start_session(
-            f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master
+        self._session = (
+            SessionHandle(spark, owned=False)
+            if spark is not None
+            else open_session(f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master)
         )
+        self.spark = self._session.spark
         try:
             compiled = compile_pipeline(pipeline, self.spark)
         except BaseException:
-            self._close_session()
+            self._session.close()
             raise
         self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
         self._graph = compiled.graph
@@ -159,7 +161,8 @@ class SparkEngine:
 
     def _refused(self, target: Target, why: str) -> Reconciliation:
         now = self.runtime.parallelism
-        differ = {name: count for name, count in target.parallelism.items() if now.get(name, 0) != count}
+        wanted = {**dict.fromkeys(now, 0), **target.parallelism}
+        differ = {name: count for name, count in wanted.items() if now.get(name, 0) != count}
         return Reconciliation(
             requested=now,
             observed=now,
@@ -180,17 +183,20 @@ class SparkEngine:
                 self._count = self._counted()
                 if self._listener:
                     self._listener.close()
-                self._close_session()
+                self._session.close()
         return self._count
 
     def maintain(self) -> tuple[str, ...]:
         """Start failed queries again, drop output nobody reads, look at the feed, take samples."""
-        self.runtime.raise_failure()
+        restarts = self.runtime.restart_failed()
         self.runtime.trim_output()
         if self._feed:
             self._feed.check()
         self._sample()
-        return ()
+        return tuple(
+            f"operator {one.operator!r} failed and was started again ({one.in_a_row} in a row): {one.cause}"
+            for one in restarts
+        )
 
     def _sample(self) -> None:
         latencies_s = self._latencies_s()
@@ -259,10 +265,6 @@ class SparkEngine:
                     f"operator {operator.name!r}: parallelism must be from {operator.min_parallelism} to "
                     f"{high if high is not None else self.slots}, got {wanted}"
                 )
-
-    def _close_session(self) -> None:
-        if self._owns_session:
-            self.spark.stop()
 
 
 def task_threads(pipeline: Pipeline, slots: int) -> int:

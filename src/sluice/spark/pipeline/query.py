@@ -1,4 +1,8 @@
-"""One operator as one streaming query: started, steered while it runs, stopped only between two batches."""
+"""One operator as one streaming query: started, steered while it runs, stopped only between two batches.
+
+The loop and Spark's listener thread both change how much an operator reads: one lock per operator covers its state, its
+read limit and the files that carry them to the source.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from sluice.errors import SluiceError
 from sluice.spark.internals import repartition_state
 from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
+from sluice.spark.pipeline.failure import Failure
 from sluice.spark.pipeline.folders import (
     NO_BATCHES,
     Folders,
@@ -22,6 +27,7 @@ from sluice.spark.pipeline.folders import (
     last_batches,
 )
 from sluice.spark.pipeline.read_limit import ReadLimit
+from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl, Topic
 from sluice.spark.topic.sink import TopicSink
 from sluice.spark.topic.source import stream_from
@@ -62,14 +68,17 @@ class OperatorQuery:
     ) -> None:
         self.query = query
         self.name = query.name
-        self.state = state
         self._spark = spark
         self._folders = folders
         self._settings = settings
-        self._paused = False
         self._streaming: StreamingQuery | None = None
-        self.starts = 0
-        """Starts in a row without a finished batch."""
+        self._start_failure: Failure | None = None
+        self._lock = threading.RLock()
+        """Around everything below."""
+        self._state = state
+        self._paused = False
+        self.restarts_in_a_row = 0
+        """Since a batch was finished."""
         self.run_ids: list[str] = []
         """The present run last; a restart begins a new one while Spark may still report on the one before."""
         self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
@@ -77,7 +86,10 @@ class OperatorQuery:
             target_s=settings.target_batch_s, parallelism=state.parallelism, slot_rate=query.slot_rate
         )
         self._adapted_run: str | None = None
-        self._steering = threading.Lock()
+
+    @property
+    def state(self) -> QueryState:
+        return self._state
 
     @property
     def checkpoint(self) -> str:
@@ -105,10 +117,16 @@ class OperatorQuery:
 
     def start(self, *, paused: bool = False) -> None:
         """Start or go on from the checkpoint."""
-        self._paused = paused
-        self._steer()
+        self._start_failure = None
+        self._set_paused(paused)
         with _initialising:
             self._start()
+
+    def count_restart(self) -> int:
+        """How many restarts that makes since a batch was finished."""
+        with self._lock:
+            self.restarts_in_a_row += 1
+            return self.restarts_in_a_row
 
     def _start(self) -> None:
         frames = [
@@ -129,35 +147,43 @@ class OperatorQuery:
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
         )
         with _copying_settings:
-            self._spark.conf.set("spark.sql.shuffle.partitions", str(self.state.state_partitions))
-            self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", self.name)
-            self._streaming = writer.start()
-        self.starts += 1
-        self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
+            settings = {"spark.sql.shuffle.partitions": str(self.state.state_partitions)}
+            with session_settings(self._spark, settings, pool=self.name):
+                self._streaming = writer.start()
+        with self._lock:
+            self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
         while self.is_initialising:
             time.sleep(POLL_S)
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""
-        self.state = self.state.model_copy(update={"parallelism": parallelism})
-        self._limit = self._limit.rescaled(parallelism)
-        self._steer()
+        with self._lock:
+            self.change_state(parallelism=parallelism)
+            self._limit = self._limit.rescaled(parallelism)
+            self._steer()
+
+    def change_state(self, **changes: int | None) -> None:
+        """What the query is to be started with; `set_parallelism` is for one that runs."""
+        with self._lock:
+            self._state = self._state.model_copy(update=changes)
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
         """Adapt the read limit to what the last batch took. A run's first batch also starts workers and says little."""
-        self.starts = 0
-        if progress["runId"] != self.run_ids[-1] or self._is_first_batch(progress):
-            return
+        batch_s = progress["durationMs"].get("triggerExecution", 0) / 1000
         records = dict.fromkeys(self.query.inputs, 0) | records_per_topic(progress)
         total = sum(records.values())
-        before = (self._limit, self._input_shares)
-        self._limit = self._limit.after(
-            batch_records=total, batch_s=progress["durationMs"].get("triggerExecution", 0) / 1000
-        )
-        if total and len(records) > 1:
-            self._input_shares = _smoothed(self._input_shares, {topic: n / total for topic, n in records.items()})
-        if before != (self._limit, self._input_shares):
-            self._steer()
+        with self._lock:
+            if progress["runId"] != self.run_ids[-1]:
+                return
+            self.restarts_in_a_row = 0
+            if self._is_first_batch(progress):
+                return
+            before = (self._limit, self._input_shares)
+            self._limit = self._limit.after(batch_records=total, batch_s=batch_s)
+            if total and len(records) > 1:
+                self._input_shares = _smoothed(self._input_shares, {topic: n / total for topic, n in records.items()})
+            if before != (self._limit, self._input_shares):
+                self._steer()
 
     def _is_first_batch(self, progress: Mapping[str, Any]) -> bool:
         run_id = str(progress["runId"])
@@ -169,7 +195,7 @@ class OperatorQuery:
         if not self.is_active:
             return
         for _ in range(BOUNDARY_TRIES):
-            self._pause()
+            self._set_paused(True)
             self._wait_for_boundary()
             self._halt()
             if at_batch_boundary(self._folders.checkpoint(self.name)):
@@ -177,18 +203,19 @@ class OperatorQuery:
                 return
             # a batch without records (a watermark moving on) began just then: let it finish
             self.start(paused=True)
-        raise SluiceError(f"operator {self.name!r} does not come to rest between two batches")
+        failure = self.failure()
+        why = f": {failure.cause}" if failure else ""
+        raise SluiceError(f"operator {self.name!r} does not come to rest between two batches{why}")
 
     def resume(self) -> None:
         """Hand out records again, restarting the query if it is stopped."""
-        self._paused = False
         if self.is_active:
-            self._steer()
+            self._set_paused(False)
         else:
             self.start()
 
     def acknowledge(self) -> None:
-        """Tell its topics what is done. The source does so when it is asked for the next batch, a stop comes before."""
+        """Record in its topics what is done. The source does so when the next batch begins, which a stop prevents."""
         for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
             Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
 
@@ -196,15 +223,23 @@ class OperatorQuery:
         """Move the state of the stopped query into another number of partitions; none before its first batch."""
         if last_batches(self._folders.checkpoint(self.name)) != NO_BATCHES:
             repartition_state(self._spark, self.checkpoint, partitions)
-        self.state = self.state.model_copy(update={"state_partitions": partitions})
+        self.change_state(state_partitions=partitions)
 
-    def failure(self) -> BaseException | None:
-        """Why it ended by itself, or None."""
-        return self._streaming.exception() if self._streaming is not None else None
+    def failure(self) -> Failure | None:
+        """Why it ended by itself or was given to `fail`; None while it runs and after a stop."""
+        if self._start_failure is not None or self._streaming is None or self._streaming.isActive:
+            return self._start_failure
+        error = self._streaming.exception()
+        return None if error is None else Failure.of(error)
 
-    def _pause(self) -> None:
-        self._paused = True
-        self._steer()
+    def fail(self, error: Exception) -> None:
+        """Record why it could not be started."""
+        self._start_failure = Failure.of(error)
+
+    def _set_paused(self, paused: bool) -> None:
+        with self._lock:
+            self._paused = paused
+            self._steer()
 
     def _wait_for_boundary(self) -> None:
         deadline_s = time.monotonic() + self._settings.boundary_timeout_s
@@ -226,17 +261,17 @@ class OperatorQuery:
             self._streaming.stop()
 
     def _steer(self) -> None:
-        with self._steering:
-            limit = self._limit
-            for topic in self.query.inputs:
-                share = self._input_shares[topic]
-                ReaderControl(
-                    partitions=self.state.parallelism,
-                    max_records_per_batch=max(1, round(limit.records * share)),
-                    paused=self._paused,
-                    slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
-                    bounded_topics=self._bounds(),
-                ).save(self._folders.control(self.name, topic))
+        """Write what the source reads before its next batch. Assumes the lock is held."""
+        limit = self._limit
+        for topic in self.query.inputs:
+            share = self._input_shares[topic]
+            ReaderControl(
+                partitions=self._state.parallelism,
+                max_records_per_batch=max(1, round(limit.records * share)),
+                paused=self._paused,
+                slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
+                bounded_topics=self._bounds(),
+            ).save(self._folders.control(self.name, topic))
 
     def _bounds(self) -> dict[str, int]:
         bound = self._settings.topic_bound_records

@@ -16,7 +16,7 @@ LARGEST_STEP = 2.0
 FULL_SHARE = 0.9
 """A batch this close to its limit was cut short by it; a smaller one took all there was."""
 LEAST_DIFFERENCE = 0.2
-"""Batches tell overhead and work apart only if their sizes differ by this share."""
+"""Overhead and work can be separated only if the sizes of batches differ by this share."""
 REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
 
@@ -45,12 +45,12 @@ class ReadLimit:
             return self
         learned, per_record_s = self._learned(batch_records, batch_s)
         goal_s = max(self.target_s, 2 * learned.overhead_s)
-        wanted = (goal_s - learned.overhead_s) / per_record_s if per_record_s > 0 else math.inf
+        fitting = (goal_s - learned.overhead_s) / per_record_s if per_record_s > 0 else math.inf
         bound = batch_records >= FULL_SHARE * self.records
         base = self.records if bound else min(self.records, batch_records)
-        if wanted > base and not bound:
+        if fitting > base and not bound:
             return learned
-        return learned._with_records(min(base * LARGEST_STEP, max(base / LARGEST_STEP, wanted)))
+        return learned._with_records(min(base * LARGEST_STEP, max(base / LARGEST_STEP, fitting)))
 
     def rescaled(self, parallelism: int) -> ReadLimit:
         """Records per slot stay what they were."""
@@ -65,7 +65,7 @@ class ReadLimit:
             line = statistics.linear_regression(sizes, durations_s)
             overhead_s = max(0.0, line.intercept) if line.slope > 0 else statistics.fmean(durations_s)
             return replace(self, seen=seen, overhead_s=overhead_s), max(0.0, line.slope)
-        # equal sizes tell nothing; the smallest batches there can be must grow for anything to be learned
+        # equal sizes teach nothing; batches of the smallest size must grow before anything can be learned
         smallest = batch_records <= self.parallelism and len(seen) > 1
         return replace(self, seen=seen), 0.0 if smallest else max(0.0, batch_s - self.overhead_s) / batch_records
 

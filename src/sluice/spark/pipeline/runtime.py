@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.pipeline.compile import CompiledPipeline, Query
 from sluice.spark.pipeline.definition import Pipeline
+from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
 from sluice.spark.pipeline.query import OperatorQuery, QuerySettings
 from sluice.spark.topic import Topic
@@ -25,31 +25,18 @@ if TYPE_CHECKING:
 Rescale = Literal["live", "repartition"]
 """live: from the next batch on, nothing stops. repartition: stop between two batches, rewrite the state, restart."""
 
-
 DISCARD = "discard"
 """Consumer of output topics that are not kept: a topic drops only what somebody has read."""
-NO_PYTHON = "Python worker failed to connect back"
-"""Spark gives a Python process ten seconds to start, which a busy machine may exceed."""
-STARTS_TRIED = 12
-
-
-class OperatorFailedError(SluiceError):
-    """An operator's query ended by itself; `details` has the whole traceback."""
-
-    def __init__(self, operator: str, cause: BaseException) -> None:
-        self.operator = operator
-        self.details = str(cause)
-        super().__init__(f"operator {operator!r} failed: {_reason(self.details)}")
 
 
 @dataclass(frozen=True)
 class RescaleResult:
-    """One operator's rescale; with `error` set it runs on as before."""
+    """What became of one operator; `error` set means that it still has its parallelism of before."""
 
     before: int
     after: int
-    standstill_s: float
-    detail: str
+    standstill_s: float = 0.0
+    detail: str = ""
     error: str | None = None
 
 
@@ -65,6 +52,9 @@ class Runtime:
         self._settings = settings
         self.topics: dict[str, Topic] = {}
         self.queries: dict[str, OperatorQuery] = {}
+        self.restarts: list[Restart] = []
+        """Every restart after a failure, oldest first."""
+        self._restart_due_s: dict[str, float] = {}
         self._saving = threading.Lock()
 
     def prepare(self, parallelism: Mapping[str, int]) -> None:
@@ -83,17 +73,49 @@ class Runtime:
             for query in self.compiled.queries
         }
         self._save()
-        self._finish_interrupted()
+        for query in self.queries.values():
+            self._finish_rewrite(query)
+        self._save()
         for query in self.queries.values():
             query.acknowledge()
 
     def start(self) -> None:
         """Start every operator that was prepared."""
-        self._at_once(OperatorQuery.start)
-        self.raise_failure()
+        self._at_once(_start_or_fail)
+        self.restart_failed()
+
+    def restart_failed(self) -> list[Restart]:
+        """Start failed queries again from their checkpoints; raise OperatorFailedError where that cannot help.
+
+        To be called every second: it never waits for a pause, but notes when the restart is due. The restarts of this
+        call are returned; `restarts` has all of them.
+        """
+        done = []
+        for name, query in self.queries.items():
+            if (failure := query.failure()) is None:
+                self._restart_due_s.pop(name, None)
+                continue
+            pause_s = failure.pause_s(query.restarts_in_a_row)
+            if pause_s is None:
+                raise OperatorFailedError(name, failure, query.restarts_in_a_row)
+            if time.monotonic() >= self._restart_due_s.setdefault(name, time.monotonic() + pause_s):
+                del self._restart_due_s[name]
+                done.append(self._restart(query, failure))
+        return done
+
+    def _restart(self, query: OperatorQuery, failure: Failure) -> Restart:
+        restart = Restart(operator=query.name, unix_s=time.time(), cause=failure.cause, in_a_row=query.count_restart())
+        self.restarts.append(restart)
+        try:
+            self._finish_rewrite(query)
+            self._save()
+            query.start()
+        except Exception as error:
+            query.fail(error)
+        return restart
 
     def trim_output(self) -> None:
-        """Unless the output is to be kept, let go of what nobody reads."""
+        """Unless the output is to be kept, drop what nobody reads."""
         if not self._settings.keep_output:
             for topic in self._unread_topics():
                 topic.acknowledge(DISCARD, topic.end_offset())
@@ -110,19 +132,14 @@ class Runtime:
         changes = {name: n for name, n in target.items() if n != self.queries[name].state.parallelism}
         if not changes:
             return {}
-        before = self.parallelism
         moving = {name for name, n in changes.items() if how == "repartition" or self._needs_more_state(name, n)}
-        for name in changes.keys() - moving:
-            self.queries[name].set_parallelism(changes[name])
+        results = {name: self._rescale_live(self.queries[name], changes[name]) for name in changes.keys() - moving}
         self._save()
         with ThreadPoolExecutor(max(1, len(moving)), thread_name_prefix="rescale") as pool:
             jobs = {name: pool.submit(self._repartition, self.queries[name], changes[name]) for name in moving}
+        results |= {name: job.result() for name, job in jobs.items()}
         self._save()
-        results = {}
-        for name in changes:
-            stood_s, detail, error = jobs[name].result() if name in jobs else (0.0, "from the next batch on", None)
-            results[name] = RescaleResult(before[name], self.queries[name].state.parallelism, stood_s, detail, error)
-        return results
+        return {name: results[name] for name in changes}
 
     def stop(self) -> None:
         """Every query comes to its batch boundary, all at the same time."""
@@ -133,72 +150,67 @@ class Runtime:
             for done in [pool.submit(act, query) for query in self.queries.values()]:
                 done.result()
 
-    def raise_failure(self) -> None:
-        """Raise what ended a query by itself; one that only failed to get its Python process is started again."""
-        for query in self.queries.values():
-            cause = None if query.is_active else query.failure()
-            if cause is None:
-                continue
-            if not (NO_PYTHON in str(cause) and query.starts < STARTS_TRIED):
-                raise OperatorFailedError(query.name, cause)
-            query.start()
+    def _rescale_live(self, query: OperatorQuery, parallelism: int) -> RescaleResult:
+        before = query.state.parallelism
+        query.set_parallelism(parallelism)
+        return RescaleResult(before, parallelism, detail="live, from the next batch on")
 
-    def _repartition(self, query: OperatorQuery, parallelism: int) -> tuple[float, str, str | None]:
-        """Seconds of standstill, where they went, and what went wrong. Assumes nothing else touches this query."""
+    def _repartition(self, query: OperatorQuery, parallelism: int) -> RescaleResult:
+        """Assumes nothing else stops or starts this query."""
         before = query.state
-        partitions = max(parallelism, 1)
+        if (failure := query.failure()) is not None:
+            error = f"it failed and has not been started again yet: {failure.cause}"
+            return RescaleResult(before.parallelism, before.parallelism, error=error)
+        began_s = stopped_s = time.monotonic()
         try:
-            began_s = time.monotonic()
             query.stop_at_boundary()
             stopped_s = time.monotonic()
-            if query.query.stateful and partitions != before.state_partitions:
-                query.state = before.model_copy(update={"repartition_to": partitions})
+            if query.query.stateful and parallelism != before.state_partitions:
+                query.change_state(repartition_to=parallelism)
                 self._save()
-                query.rewrite_state(partitions)
+                query.rewrite_state(parallelism)
             rewritten_s = time.monotonic()
-            query.state = query.state.model_copy(update={"repartition_to": None})
+            query.change_state(repartition_to=None)
             query.set_parallelism(parallelism)
             query.resume()
-        except Exception as error:
-            return time.monotonic() - began_s, "", self._roll_back(query, before, error)
+        except Exception as problem:
+            error = self._roll_back(query, before, problem)
+            return RescaleResult(
+                before.parallelism, query.state.parallelism, standstill_s=time.monotonic() - began_s, error=error
+            )
         restarted_s = time.monotonic()
         detail = (
             f"batch boundary {stopped_s - began_s:.2f} s, state {rewritten_s - stopped_s:.2f} s, "
             f"restart {restarted_s - rewritten_s:.2f} s"
         )
-        return restarted_s - stopped_s, detail, None
+        return RescaleResult(before.parallelism, parallelism, standstill_s=restarted_s - stopped_s, detail=detail)
 
     def _roll_back(self, query: OperatorQuery, before: QueryState, error: Exception) -> str:
-        """Run on as before. A rewrite is a batch of its own: one that began but did not end is ended, then undone."""
-        attempted = query.state.repartition_to
+        """Run on as before, and say why. A rewrite that began but did not end is ended, then undone."""
+        cause = Failure.of(error).cause
+        query.set_parallelism(before.parallelism)
         try:
-            begun, done = last_batches(self.folders.checkpoint(query.name))
-            if attempted is not None and begun > done:
-                query.rewrite_state(attempted)
+            self._finish_rewrite(query)
             if query.state.state_partitions != before.state_partitions:
                 query.rewrite_state(before.state_partitions)
-            query.state = before
-            query.set_parallelism(before.parallelism)
             query.resume()
         except Exception as worse:
-            return f"{_reason(str(error))}; and going back failed: {_reason(str(worse))}"
-        return _reason(str(error))
+            query.fail(worse)
+            return f"{cause}; and going back failed: {Failure.of(worse).cause}"
+        return cause
 
-    def _finish_interrupted(self) -> None:
-        """A crash in the middle of a rewrite left its batch open: the same rewrite again completes it.
+    def _finish_rewrite(self, query: OperatorQuery) -> None:
+        """A rewrite is a batch of its own. One that was interrupted left it open: the same rewrite completes it.
 
         In how many partitions the state is, Spark's own record says: a crash may have come between a rewrite and our
         note of it.
         """
-        for query in self.queries.values():
-            checkpoint = self.folders.checkpoint(query.name)
-            begun, done = last_batches(checkpoint)
-            wanted = query.state.repartition_to
-            if wanted is not None and begun > done:
-                query.rewrite_state(wanted)
-            recorded = state_partitions_of(checkpoint) or query.state.state_partitions
-            query.state = query.state.model_copy(update={"repartition_to": None, "state_partitions": recorded})
-        self._save()
+        checkpoint = self.folders.checkpoint(query.name)
+        begun, done = last_batches(checkpoint)
+        if (partitions := query.state.repartition_to) is not None and begun > done:
+            query.rewrite_state(partitions)
+        recorded = state_partitions_of(checkpoint) or query.state.state_partitions
+        query.change_state(repartition_to=None, state_partitions=recorded)
 
     def _needs_more_state(self, name: str, parallelism: int) -> bool:
         query = self.queries[name]
@@ -245,8 +257,11 @@ def _first_state(query: Query, parallelism: int) -> QueryState:
     )
 
 
-def _reason(text: str) -> str:
-    """The line of a long Spark or Python error that says what happened: the last that names an exception."""
-    lines = [line.strip() for line in text.split("=== Streaming Query ===")[0].splitlines() if line.strip()]
-    telling = [line for line in lines if "Error: " in line or "Exception: " in line]
-    return re.sub(r"^:? ?(?:[a-z]+\.)+(?=[A-Z])", "", (telling[-1:] or lines[:1] or ["unknown"])[0])
+def _start_or_fail(query: OperatorQuery) -> None:
+    """A failure is left to `restart_failed`, as one that comes later is."""
+    try:
+        query.start()
+    except SluiceError:
+        raise
+    except Exception as error:
+        query.fail(error)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import InstanceSize
+from sluice.spark.causes import last_error
 from sluice.spark.pipeline.definition import OperatorSpec
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class SparkSampling:
                 assert instance.stdout is not None
                 for line in instance.stdout:
                     yield float(json.loads(line)["rate"])
-                raise SluiceError(f"the sampling instance ended: {_last_line(folder / 'errors.txt')}")
+                error = last_error((folder / "errors.txt").read_text()) or "no message"
+                raise SluiceError(f"the sampling instance ended: {error}")
             finally:
                 _end(instance)
 
@@ -101,8 +103,3 @@ def _end(instance: subprocess.Popen[str]) -> None:
         instance.wait()
     if instance.stdout is not None:
         instance.stdout.close()
-
-
-def _last_line(path: Path) -> str:
-    lines = [line for line in path.read_text().splitlines() if line.strip()]
-    return lines[-1] if lines else "no message"

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from sluice.spark.pipeline.compile import call_operator
 from sluice.spark.pipeline.definition import OperatorSpec
-from sluice.spark.session import start_session
+from sluice.spark.pipeline.failure import Failure
+from sluice.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,12 +26,8 @@ def main() -> None:
     folder, cores, memory_mb, files_per_batch = Path(sys.argv[1]), *map(int, sys.argv[2:5])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     operator: OperatorSpec = pickle.loads((folder / "operator.pickle").read_bytes())
-    spark = start_session(
-        f"sampling {operator.name}",
-        threads=cores,
-        settings={"spark.driver.memory": f"{memory_mb}m", "spark.sql.shuffle.partitions": str(cores)},
-    )
-    try:
+    settings = {"spark.driver.memory": f"{memory_mb}m", "spark.sql.shuffle.partitions": str(cores)}
+    with open_session(f"sampling {operator.name}", threads=cores, settings=settings) as spark:
         frames = [_input(spark, folder / "inputs" / name, files_per_batch) for name in operator.inputs]
         query = (
             call_operator(operator, frames)
@@ -40,8 +37,6 @@ def main() -> None:
             .start()
         )
         _print_rates(query)
-    finally:
-        spark.stop()
 
 
 def _input(spark: SparkSession, folder: Path, files_per_batch: int) -> DataFrame:
@@ -57,8 +52,8 @@ def _print_rates(query: StreamingQuery) -> None:
                 printed = progress.batchId
                 print(json.dumps({"rate": progress.numInputRows / (progress.batchDuration / 1000)}), flush=True)
         time.sleep(POLL_S)
-    if query.exception() is not None:
-        raise SystemExit(str(query.exception()).splitlines()[0])
+    if (error := query.exception()) is not None:
+        raise SystemExit(Failure.of(error).cause)
 
 
 if __name__ == "__main__":

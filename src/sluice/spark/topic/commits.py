@@ -7,12 +7,15 @@ One small file per batch, numbered without gaps, and a snapshot of what trimmed 
 from __future__ import annotations
 
 import bisect
+import re
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from sluice.spark.topic.files import CorruptTopicError, load_checked, save_checked
 from sluice.spark.topic.segments import Segment, Slice
+
+COMMIT_FILE = re.compile(r"(?P<seq>\d{20})\.json")
 
 
 @dataclass(frozen=True)
@@ -149,7 +152,8 @@ class CommitLog:
         return self.commits_folder / f"{seq:020d}.json"
 
     def seqs_on_disk(self) -> list[int]:
-        return [int(path.stem) for path in self.commits_folder.glob("[0-9]*.json")]
+        names = (COMMIT_FILE.fullmatch(path.name) for path in self.commits_folder.iterdir())
+        return [int(name["seq"]) for name in names if name]
 
     def _load(self, seq: int) -> Commit | None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import re
 import shutil
 import threading
 import uuid
@@ -22,6 +23,8 @@ from sluice.spark.topic.segments import Slice, describe_segment, read_slice, wri
 
 COMMITS_BETWEEN_TRIMS = 16
 RECORDS_PER_BATCH = 16_384
+STAGED = re.compile(r"(?P<producer>[^@]*)@(?P<batch_id>\d+)@[0-9a-f]{32}")
+"""Name of the folder of one attempt at a batch; anything else among the segments is not ours."""
 
 
 class Topic:
@@ -170,7 +173,7 @@ class Topic:
             return sum(commit.records for commit in dropped)
 
     def _sweep(self) -> None:
-        """Delete every file that no live commit names, but what may still be a batch in the making."""
+        """Delete every attempt that no live commit names, unless it may still be a batch in the making."""
         for seq in self._log.seqs_on_disk():
             if seq < self._log.first_seq:
                 self._log.path_of(seq).unlink(missing_ok=True)
@@ -181,8 +184,10 @@ class Topic:
             leftover.unlink(missing_ok=True)
         live = {segment.file.split("/")[0] for commit in self._log.commits for segment in commit.segments}
         for folder in self.segments_folder.iterdir():
-            producer, batch_id, _ = folder.name.split("@")
-            decided = int(batch_id) <= self._log.last_batch_ids.get(unquote(producer), -1)
+            attempt = STAGED.fullmatch(folder.name)
+            if attempt is None:
+                continue
+            decided = int(attempt["batch_id"]) <= self._log.last_batch_ids.get(unquote(attempt["producer"]), -1)
             if decided and folder.name not in live:
                 shutil.rmtree(folder, ignore_errors=True)
 

@@ -68,11 +68,11 @@ def read_slice(piece: Slice, schema: pa.Schema, records_per_batch: int) -> Itera
         elif first < piece.skip + piece.records:
             row_groups.append(index)
         first += records
-    wanted = piece.records
+    left = piece.records
     for batch in file.iter_batches(records_per_batch, row_groups=row_groups, use_threads=False):
-        part = batch.slice(skip, wanted)
+        part = batch.slice(skip, left)
         skip = max(0, skip - batch.num_rows)
-        wanted -= part.num_rows
+        left -= part.num_rows
         if part.num_rows:
             yield conform(part, schema)
 

@@ -1,8 +1,8 @@
-"""A topic as a streaming source: exactly the wanted number of partitions, read limits, pacing, holding back.
+"""A topic as a streaming source: an exact number of partitions, read limits, pacing, holding back.
 
 Spark keeps one `TopicStreamReader` per query in a Python process beside the driver and asks it at every micro-batch;
-only `read` runs in the tasks. The wish for partitions and rows is therefore read anew for every batch, and a running
-query changes its parallelism without a stop.
+only `read` runs in the tasks. How many partitions and rows a batch gets is therefore read anew for every batch, and a
+running query changes its parallelism without a stop.
 """
 
 from __future__ import annotations
