@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.learning.flow_model import Dataflow
-from sluice.learning.gp import Vector
+from sluice.learning.gaussian_process import Vector
 
 SAME_SCORE = 0.02
 """A parallelism whose score is this close to the best one's (in units of the largest capacity) is worth no change."""

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sluice.dataflow.numbers import number
-from sluice.learning.gp import BadMatrixError, Vector
+from sluice.learning.gaussian_process import BadMatrixError, Vector
 from sluice.learning.history import History
 
 Acquisition = Literal["feasible-mean", "expected-improvement"]

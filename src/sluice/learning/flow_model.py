@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sluice.learning.gp import Vector
+from sluice.learning.gaussian_process import Vector
 from sluice.learning.throughput import ThroughputFunction
 from sluice.model import Topology
 

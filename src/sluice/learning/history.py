@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
 
-from sluice.learning.gp import GaussianProcess
+from sluice.learning.gaussian_process import GaussianProcess
 
 SAMPLES_PER_PARALLELISM = 12
 """Newest ones are kept: enough to average noise away, few enough that a slow drift is followed."""

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from scipy.optimize import least_squares, nnls
 
 from sluice.errors import BadInputError
-from sluice.learning.gp import Vector
+from sluice.learning.gaussian_process import Vector
 from sluice.model.base import Frozen, NonNegative, first_problem
 
 Kind = Literal["linear", "minimum", "tanh"]

@@ -16,7 +16,7 @@ from sluice.dataflow.budget import within_budget
 from sluice.dataflow.numbers import listing, number
 from sluice.dataflow.provisioning import full_busy_shares, provisioning, usual_full_busy
 from sluice.learning.capacity_tracking import Belief, JobModel, track
-from sluice.learning.gp import BadMatrixError, Vector
+from sluice.learning.gaussian_process import BadMatrixError, Vector
 from sluice.learning.history import History, write_histories
 from sluice.learning.online_flow import dataflow, parse_functions, watch
 from sluice.model import Observation, Recommendation
