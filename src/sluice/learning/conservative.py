@@ -5,11 +5,11 @@ Fast exploitation where something similar was measured, the linear method's wish
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
 from sluice.dataflow.numbers import number
 from sluice.learning.gaussian_process import BadMatrixError, Vector
@@ -65,7 +65,7 @@ def acquire(history: History, input_rate: float, *, acquisition: Acquisition, p_
     measured = [seen for seen in history.samples if seen <= reach and (history.capacity(seen) or 0.0) >= input_rate]
     best = min(measured, default=reach if smallest is None else smallest)
     deviation = np.sqrt(np.maximum(variance[:best], 1e-12 * max(input_rate, 1.0) ** 2))
-    value = (best - candidates[:best]) * ndtr((mean[:best] - input_rate) / deviation)
+    value = (best - candidates[:best]) * normal_cdf((mean[:best] - input_rate) / deviation)
     if value.max() >= SMALLEST_IMPROVEMENT:
         return int(np.argmax(value)) + 1
     return best if measured or smallest is not None else None
@@ -81,3 +81,7 @@ def smallest_feasible(mean: Vector, input_rate: float, p_max: int) -> int | None
         if mean[p - 1] >= input_rate and (p == p_max or mean[p] >= input_rate):
             return p
     return None
+
+
+def normal_cdf(z: Vector) -> Vector:
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in z.tolist()])
