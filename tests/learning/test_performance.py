@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sluice.errors import BadInputError
+from sluice.learning.instance_sizes import ResourceCurve
 from sluice.learning.performance import KINDS, PerformanceModel, errors
-from sluice.learning.resources import ResourceCurve
 from sluice.learning.sampling import Sample, growing_sizes
 from sluice.model import InstanceSize
 

@@ -1,6 +1,6 @@
 """Conservative Bayesian optimisation (ContTune section 5): one operator, one real input rate, one parallelism.
 
-Fast exploitation where something similar was measured, the linear method's wish where it was not.
+Fast exploitation where something similar was measured, the linear method's recommendation where it was not.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SMALLEST_IMPROVEMENT = 0.1
 
 
 @dataclass(frozen=True)
-class Choice:
+class ParallelismChoice:
     """A parallelism and where it comes from."""
 
     parallelism: int
@@ -37,22 +37,22 @@ def choose(
     alpha: int,
     acquisition: Acquisition,
     p_max: int,
-) -> Choice | None:
+) -> ParallelismChoice | None:
     """Algorithm 2 for one operator; null if neither history nor the linear method knows anything."""
     try:
-        found = acquire(history, input_rate, acquisition=acquisition, p_max=p_max) if history.samples else None
+        learned = acquire(history, input_rate, acquisition=acquisition, p_max=p_max) if history.samples else None
     except BadMatrixError:
-        found = None
-    if found is not None and history.distance(found) <= alpha:
-        return Choice(found, f"{found} by history for {number(input_rate)} rec/s")
+        learned = None
+    if learned is not None and history.distance(learned) <= alpha:
+        return ParallelismChoice(learned, f"{learned} by history for {number(input_rate)} rec/s")
     if linear is not None:
-        near = "no parallelism seen suffices" if found is None else f"{found} is more than {alpha} from any seen"
-        return Choice(linear, f"{linear} by linear scaling for {number(input_rate)} rec/s ({near})")
+        near = "no parallelism seen suffices" if learned is None else f"{learned} is more than {alpha} from any seen"
+        return ParallelismChoice(linear, f"{linear} by linear scaling for {number(input_rate)} rec/s ({near})")
     return None
 
 
 def acquire(history: History, input_rate: float, *, acquisition: Acquisition, p_max: int) -> int | None:
-    """The parallelism the acquisition function likes best in 1..p_max; null if none looks feasible."""
+    """The parallelism that maximises the acquisition function in 1..p_max; null if none looks feasible."""
     reach = min(max(p_max, history.largest), MOST_CANDIDATES)
     candidates = np.arange(1, reach + 2, dtype=float)
     mean, variance = history.fit(reach=reach).predict(candidates)

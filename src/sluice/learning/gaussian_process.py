@@ -40,7 +40,7 @@ NOISE_BOUNDS = (1e-3, 1.0)
 jitter is needed: a matrix that still is not positive definite is a bad one, and says so."""
 AMPLITUDE_BOUNDS = (0.1, 10.0)
 SMALLEST_SCALE = 0.1
-"""What the law leaves over is divided by its deviation, but at least by this share of the law at its far end: two
+"""What the law does not explain is divided by its deviation, but at least by this share of the law at its far end: two
 samples that lie on it do not mean that all do."""
 EXPONENTS = (0.3, 1.1)
 LENGTHS_TRIED = 3
@@ -64,24 +64,24 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class Law:
+class PowerLaw:
     """`rate * x^exponent`, for positive x."""
 
     rate: float
     exponent: float
 
     @staticmethod
-    def of(x: Vector, y: Vector) -> Law:
-        """Least squares in logarithms; targets of 0 tell nothing about a law of this form and are passed over."""
+    def of(x: Vector, y: Vector) -> PowerLaw:
+        """Least squares in logarithms; targets of 0 say nothing about a law of this form and are left out."""
         usable = y > 0
         if not usable.any():
-            return Law(0.0, 1.0)
+            return PowerLaw(0.0, 1.0)
         log_x, log_y = np.log(x[usable]), np.log(y[usable])
         from_mean = log_x - log_x.mean()
         spread = float(from_mean @ from_mean)
         fitted = (float(from_mean @ log_y) + TRUST_IN_LINEARITY) / (spread + TRUST_IN_LINEARITY)
         exponent = min(max(fitted, EXPONENTS[0]), EXPONENTS[1])
-        return Law(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
+        return PowerLaw(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
 
     def __call__(self, x: Vector) -> Vector:
         return self.rate * x**self.exponent
@@ -96,12 +96,12 @@ class Samples:
     count: Vector
     scatter: float
     """Sum of squared deviations of all samples from the mean at their position."""
-    law: Law
+    law: PowerLaw
     scale: float
 
     @staticmethod
     def of(x: Sequence[float], y: Sequence[float], reach: float = 0.0) -> Samples:
-        """`reach` is the largest position that will be asked about, where it lies beyond the samples."""
+        """`reach` is the largest position to predict, where it lies beyond the samples."""
         given_x, given_y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if given_x.ndim != 1 or given_x.shape != given_y.shape or not given_x.size:
             raise BadMatrixError(f"a fit needs as many targets as positions, got {given_y.size} for {given_x.size}")
@@ -109,12 +109,12 @@ class Samples:
             raise BadMatrixError("a fit needs finite samples at positive positions, got one that is not")
         at, group, count = np.unique(given_x, return_inverse=True, return_counts=True)
         mean = np.bincount(group, weights=given_y) / count
-        law = Law.of(at, mean)
-        left = mean - law(at)
+        law = PowerLaw.of(at, mean)
+        residual = mean - law(at)
         far = float(law(np.array([max(float(at.max()), reach)]))[0])
-        scale = max(float(np.sqrt(np.mean(left**2))), SMALLEST_SCALE * far) or 1.0
+        scale = max(float(np.sqrt(np.mean(residual**2))), SMALLEST_SCALE * far) or 1.0
         scatter = float(np.sum(((given_y - mean[group]) / scale) ** 2))
-        return Samples(x=at, y=left / scale, count=count.astype(float), scatter=scatter, law=law, scale=scale)
+        return Samples(x=at, y=residual / scale, count=count.astype(float), scatter=scatter, law=law, scale=scale)
 
     def length_bounds(self) -> tuple[float, float]:
         """A bend takes three samples to be seen, and anything much longer than the range is a line."""
@@ -132,7 +132,7 @@ class Samples:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GaussianProcess:
-    """A fitted process: `predict` is all one needs."""
+    """A fitted process. `predict` is what its users call."""
 
     samples: Samples
     hyperparameters: Hyperparameters

@@ -62,7 +62,7 @@ class Posterior:
         """Raises `LinAlgError` where the covariance is not positive definite."""
         kernel, noisy = self.covariance(theta)
         factor = np.linalg.cholesky(noisy)
-        inverse = np.linalg.inv(noisy)
+        inverse = np.asarray(np.linalg.inv(noisy), dtype=float)
         weights = inverse @ self.y
         noise_variance = float(np.exp(2.0 * theta[2]))
         away = (theta - self.centre) / PRIOR_DEVIATION

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sluice.errors import BadInputError
 
-
 ROUNDING = 1e-12
 
 _Step = tuple[NDArray[np.int64], NDArray[np.int32]]
@@ -103,10 +102,8 @@ def _after_changes(
     return reached
 
 
-def _origin(
-    counts: NDArray[np.int64], values: NDArray[np.float64], mix: int, startup: float, shutdown: float
-) -> int:
-    """The mix of the epoch before on the cheapest way to `mix`; of equally cheap ways, one with few changes and large instances."""
+def _origin(counts: NDArray[np.int64], values: NDArray[np.float64], mix: int, startup: float, shutdown: float) -> int:
+    """The mix of the epoch before, on the cheapest way to `mix`; in a tie, few changes and large instances win."""
     change = counts[mix] - counts
     starts = np.maximum(change, 0).sum(axis=1)
     stops = starts - change.sum(axis=1)

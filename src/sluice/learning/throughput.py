@@ -7,7 +7,7 @@ there is one, runs over independent points.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
@@ -20,16 +20,6 @@ Kind = Literal["linear", "minimum", "tanh"]
 
 ROUNDING = 1e-12
 MOST_ROUNDS = 10
-
-
-class ThroughputFunction(Protocol):
-    """Value and gradient; as many weights as predecessors."""
-
-    def value(self, received: Vector) -> Vector: ...
-
-    def gradient(self, received: Vector) -> Vector: ...
-
-    def to_data(self) -> dict[str, Any]: ...
 
 
 class LinearFunction(Frozen):
@@ -63,7 +53,7 @@ class MinimumFunction(Frozen):
 
 
 class TanhFunction(Frozen):
-    """`k1 * tanh(k2 . e)`: any concave function that levels off, where one knows no better."""
+    """`k1 * tanh(k2 . e)`: for any concave function that levels off."""
 
     kind: Literal["tanh"] = "tanh"
     k1: NonNegative
@@ -77,19 +67,19 @@ class TanhFunction(Frozen):
         return _columns(self.k2, received) * slope
 
 
-Given = LinearFunction | MinimumFunction | TanhFunction
-_given: TypeAdapter[Given] = TypeAdapter(Annotated[Given, Field(discriminator="kind")])
+ThroughputFunction = LinearFunction | MinimumFunction | TanhFunction
+_functions: TypeAdapter[ThroughputFunction] = TypeAdapter(Annotated[ThroughputFunction, Field(discriminator="kind")])
 
 
-def given_function(data: Mapping[str, Any], what: str) -> Given:
+def given_function(data: Mapping[str, Any], what: str) -> ThroughputFunction:
     """From plain data: `{"kind": "linear", "k": [1.5]}`, `{"kind": "tanh", "k1": 9, "k2": [0.1]}`."""
     try:
-        return _given.validate_python(data)
+        return _functions.validate_python(data)
     except ValidationError as error:
         raise BadInputError(f"{what}: {first_problem(error)}") from error
 
 
-def fitted_function(kind: Kind, received: Sequence[Sequence[float]], emitted: Sequence[float]) -> Given:
+def fitted_function(kind: Kind, received: Sequence[Sequence[float]], emitted: Sequence[float]) -> ThroughputFunction:
     """The function of this kind nearest to what was seen: one row of inputs and one output per window."""
     inputs, outputs = np.asarray(received, dtype=float), np.asarray(emitted, dtype=float)
     unit_in, unit_out = float(inputs.max()) or 1.0, float(outputs.max()) or 1.0
@@ -104,8 +94,8 @@ def fitted_function(kind: Kind, received: Sequence[Sequence[float]], emitted: Se
 
 
 def _fit_linear(inputs: Vector, outputs: Vector) -> Vector:
-    """Non-negative least squares, held a little towards equal weights: inputs that always grow together cannot be
-    told apart otherwise."""
+    """Non-negative least squares with a slight pull towards equal weights, which decides between inputs that always
+    grow together."""
     dimensions = inputs.shape[1]
     equal = float(outputs.sum()) / (float(inputs.sum()) or 1.0)
     hold = 1e-3 * np.eye(dimensions)
