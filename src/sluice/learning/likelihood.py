@@ -26,6 +26,8 @@ NEAR_ENOUGH = 1e-6
 ENOUGH_DESCENT = 1e-4
 DAMPING = 0.2
 
+_IDENTITY = np.eye(len(PRIOR_DEVIATION))
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Posterior:
@@ -148,9 +150,8 @@ def _newton_step(theta: Floats, gradient: Floats, curvature: Floats, low: Floats
     """A parameter at its bound that would go beyond it rests."""
     rests = _beyond(theta, -gradient, low, high)
     while True:
-        moves = np.flatnonzero(~rests)
-        step = np.zeros_like(theta)
-        step[moves] = np.linalg.solve(curvature[np.ix_(moves, moves)], -gradient[moves])
+        system = np.where(rests | rests[:, None], _IDENTITY, curvature)
+        step = np.asarray(np.linalg.solve(system, np.where(rests, 0.0, -gradient)), dtype=float)
         more = _beyond(theta, step, low, high)
         if not more.any():
             return step
