@@ -52,7 +52,6 @@ def timed(epochs: int, sizes: int, repeats: int) -> tuple[float, HorizonPlan]:
 
 
 def planning(repeats: int) -> None:
-    plan_horizon(loads(2), options(), COSTS)  # compiles
     day_s, plan = timed(96, 6, repeats)
     print(f"QCESA, 96 epochs x 6 sizes: {day_s:.3f} s of CPU, {plan.candidates:,} mixes; target: below 1 s")
     for epochs in (24, 48, 192, 384):

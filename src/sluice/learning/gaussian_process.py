@@ -64,24 +64,24 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class PowerLaw:
+class CapacityLaw:
     """`rate * x^exponent`, for positive x."""
 
     rate: float
     exponent: float
 
     @staticmethod
-    def of(x: Vector, y: Vector) -> PowerLaw:
+    def of(x: Vector, y: Vector) -> CapacityLaw:
         """Least squares in logarithms; targets of 0 say nothing about a law of this form and are left out."""
         usable = y > 0
         if not usable.any():
-            return PowerLaw(0.0, 1.0)
+            return CapacityLaw(0.0, 1.0)
         log_x, log_y = np.log(x[usable]), np.log(y[usable])
         from_mean = log_x - log_x.mean()
         spread = float(from_mean @ from_mean)
         fitted = (float(from_mean @ log_y) + TRUST_IN_LINEARITY) / (spread + TRUST_IN_LINEARITY)
         exponent = min(max(fitted, EXPONENTS[0]), EXPONENTS[1])
-        return PowerLaw(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
+        return CapacityLaw(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
 
     def __call__(self, x: Vector) -> Vector:
         return self.rate * x**self.exponent
@@ -96,7 +96,7 @@ class Samples:
     count: Vector
     scatter: float
     """Sum of squared deviations of all samples from the mean at their position."""
-    law: PowerLaw
+    law: CapacityLaw
     scale: float
 
     @staticmethod
@@ -109,7 +109,7 @@ class Samples:
             raise BadMatrixError("a fit needs finite samples at positive positions, got one that is not")
         at, group, count = np.unique(given_x, return_inverse=True, return_counts=True)
         mean = np.bincount(group, weights=given_y) / count
-        law = PowerLaw.of(at, mean)
+        law = CapacityLaw.of(at, mean)
         residual = mean - law(at)
         far = float(law(np.array([max(float(at.max()), reach)]))[0])
         scale = max(float(np.sqrt(np.mean(residual**2))), SMALLEST_SCALE * far) or 1.0

@@ -65,7 +65,7 @@ def cheapest_path(
     startup: float,
     shutdown: float,
 ) -> tuple[list[int], float]:
-    """One mix index per epoch, and what the whole way costs."""
+    """One mix index per epoch, and what the whole path costs."""
     steps = _single_steps(lattice)
     values = [np.where(capacity < loads[0], np.inf, entry_cost + epoch_cost)]
     for load in loads[1:]:
@@ -90,8 +90,10 @@ def _single_steps(lattice: MixLattice) -> list[list[_Step]]:
 def _after_changes(
     values: NDArray[np.float64], steps: Sequence[Sequence[_Step]], startup: float, shutdown: float
 ) -> NDArray[np.float64]:
-    """The least value of any mix plus the way from it. Every way can be taken size by size: all stops, then all starts,
-    for the mix in between is part of both."""
+    """The least value of any mix plus the cost of changing it.
+
+    A change can be made size by size, all stops before all starts: the mixes in between are parts of its two ends.
+    """
     reached = values.copy()
     for levels in steps:
         for mixes, less in reversed(levels):
@@ -103,7 +105,7 @@ def _after_changes(
 
 
 def _origin(counts: NDArray[np.int64], values: NDArray[np.float64], mix: int, startup: float, shutdown: float) -> int:
-    """The mix of the epoch before, on the cheapest way to `mix`; in a tie, few changes and large instances win."""
+    """The mix of the epoch before, on the cheapest path to `mix`; in a tie, few changes and large instances win."""
     change = counts[mix] - counts
     starts = np.maximum(change, 0).sum(axis=1)
     stops = starts - change.sum(axis=1)
@@ -122,7 +124,7 @@ def _enumerate(
     """Size by size, largest first: the first size present is then the largest instance of the mix."""
     mixes = np.zeros((1, 0), dtype=np.int64)
     for done, own in enumerate(performance):
-        grown, found = [], 0
+        grown, listed = [], 0
         carried = mixes @ performance[:done]
         largest = np.max(np.where(mixes > 0, performance[:done], 0.0), axis=1, initial=0.0)
         present = mixes.sum(axis=1)
@@ -130,8 +132,8 @@ def _enumerate(
         keep = np.ones(len(mixes), dtype=bool)
         while keep.any():
             grown.append(np.column_stack([mixes[keep], np.full(int(keep.sum()), count)]))
-            found += len(grown[-1])
-            if found > max_mixes:
+            listed += len(grown[-1])
+            if listed > max_mixes:
                 raise TooManyMixesError(
                     f"more than {max_mixes} mixes of {len(performance)} sizes can carry a load of {peak:g}; "
                     "offer fewer sizes or set max_instances"

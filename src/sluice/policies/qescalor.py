@@ -95,7 +95,7 @@ class QEScalor:
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         seen = selectivities(observation)
-        selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **found} for name, found in seen.items()}
+        selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
         running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
         factors = {
             name: factor
