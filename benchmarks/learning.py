@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sluice.learning.gp import GaussianProcess, one_thread
+from sluice.learning.gaussian_process import GaussianProcess, one_thread
 from sluice.learning.history import SAMPLES_PER_PARALLELISM, History
 from sluice.model import Observation
 from sluice.policy import Policy, policies

@@ -19,11 +19,10 @@ from sluice.lab.sizing.day import DailyLoad, DaySettings, compare_planners
 from sluice.lab.sizing.figures import draw_costs, draw_service
 from sluice.lab.sizing.operators import OPERATORS, SizedOperator
 from sluice.lab.sizing.samplers import compare_samplers
+from sluice.learning.instance_sizes import EXAMPLE, ResourceCurve
 from sluice.learning.performance import PerformanceModel
-from sluice.learning.prices import EXAMPLE
 from sluice.learning.qcesa import HorizonPlan, ScalingCosts, SizeOption, plan_horizon, plan_one_size
-from sluice.learning.resources import ResourceCurve
-from sluice.learning.sampling import Convergence, FixedStepSampling
+from sluice.learning.sampling import ConvergenceRule, FixedStepSampling
 from sluice.model import InstanceSize
 
 COSTS = ScalingCosts(startup=0.002, shutdown=0.0005)
@@ -53,7 +52,6 @@ def timed(epochs: int, sizes: int, repeats: int) -> tuple[float, HorizonPlan]:
 
 
 def planning(repeats: int) -> None:
-    plan_horizon(loads(2), options(), COSTS)  # compiles
     day_s, plan = timed(96, 6, repeats)
     print(f"QCESA, 96 epochs x 6 sizes: {day_s:.3f} s of CPU, {plan.candidates:,} mixes; target: below 1 s")
     for epochs in (24, 48, 192, 384):
@@ -127,7 +125,7 @@ def spark_cores() -> None:
     records = pa.table({"key": list(range(count)), "text": [f"text {number}" for number in range(count)]})
     sizes = [InstanceSize(name=f"{cores} cores", cpu_cores=cores, memory_mb=800) for cores in (1, 2)]
     target = SparkSampling(pipeline.operators["digest"], {"events": records})
-    convergence = Convergence(windows=4, tolerance=0.05, max_windows=40)
+    convergence = ConvergenceRule(windows=4, tolerance=0.05, max_windows=40)
     passes = [FixedStepSampling(step=1).sample(target, sizes, convergence) for _ in range(SPARK_PASSES)]
     # other processes can only slow an instance down: the best pass is nearest to what it can do
     samples = tuple(max(found, key=lambda sample: sample.rate) for found in zip(*passes, strict=True))

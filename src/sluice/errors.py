@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class SluiceError(Exception):
@@ -16,3 +17,19 @@ class BadInputError(SluiceError, ValueError):
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInputError:
     """The same wording for every registry: what was asked for and what there is."""
     return BadInputError(f"unknown {kind} {name!r}; known: {', '.join(sorted(allowed))}")
+
+
+def missing_extra(what: str, package: str, extra: str) -> BadInputError:
+    return BadInputError(f"{what} needs the package {package}: install sluice[{extra}]")
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Around imports of packages that only this extra installs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "sluice"):
+            raise
+        raise missing_extra(what, package, extra) from error

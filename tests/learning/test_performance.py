@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 
 import numpy as np
 import pytest
 
 from sluice.errors import BadInputError
+from sluice.learning.instance_sizes import ResourceCurve
 from sluice.learning.performance import KINDS, PerformanceModel, errors
-from sluice.learning.resources import ResourceCurve
 from sluice.learning.sampling import Sample, growing_sizes
 from sluice.model import InstanceSize
 
@@ -38,6 +39,12 @@ def test_every_kind_learns_the_curve(kind):
 def test_a_missing_extra_is_named():
     with pytest.raises(BadInputError, match=r"sluice\[xgboost\]"):
         PerformanceModel(SAMPLES, "xgboost").rates(SIZES)
+
+
+def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
+    with pytest.raises(BadInputError, match=r"needs the package scikit-learn: install sluice\[learning\]"):
+        PerformanceModel(SAMPLES, seed=99).rates(SIZES)
 
 
 def test_equal_samples_give_equal_predictions():

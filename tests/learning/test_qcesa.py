@@ -143,3 +143,11 @@ def test_refuses_what_it_cannot_plan(arguments, words):
 def test_refuses_impossible_numbers(build):
     with pytest.raises(BadInputError, match="got"):
         build()
+
+
+def test_a_dip_that_costs_the_same_either_way_is_ridden_out_without_changes():
+    """Riding out the dip costs one epoch of two instances; stopping and starting them costs the same."""
+    only = SizeOption(name="only", performance=1, price=1.0)
+    plan = plan_horizon([3, 1, 3], [only], ScalingCosts(startup=0.75, shutdown=0.25), running={"only": 3})
+    assert plan.mixes == ({"only": 3},) * 3
+    assert plan.cost == 9

@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 from sluice.errors import BadInputError
-from sluice.learning.resources import ResourceCurve
-from sluice.learning.sampling import Convergence, DynamicSampling, FixedStepSampling, growing_sizes
+from sluice.learning.instance_sizes import ResourceCurve
+from sluice.learning.sampling import ConvergenceRule, DynamicSampling, FixedStepSampling, growing_sizes
 from sluice.model import InstanceSize
 
 ONE_CORE = InstanceSize(name="one", cpu_cores=1, memory_mb=1024)
 
 
 class Instances:
-    """A target that follows a curve of cores exactly, and remembers what it was asked."""
+    """A target that follows a curve of cores exactly, and remembers the sizes that were sampled."""
 
     def __init__(self, curve):
         self.curve = curve
-        self.asked = []
+        self.sampled = []
         self.running = 0
 
     def rates(self, size):
-        self.asked.append(size.cpu_cores)
+        self.sampled.append(size.cpu_cores)
         self.running += 1
         try:
             while True:
@@ -49,18 +49,18 @@ def sizes(count=30):
     ],
 )
 def test_convergence_compares_the_last_windows_with_those_before(story, rates, converged, windows):
-    sample = Convergence(windows=3, tolerance=0.02, max_windows=20).measure(ONE_CORE, rates)
+    sample = ConvergenceRule(windows=3, tolerance=0.02, max_windows=20).measure(ONE_CORE, rates)
     assert (sample.converged, sample.windows) == (converged, windows), story
     assert sample.rate == pytest.approx(np.mean(rates[max(0, windows - 3) : windows]))
 
 
 def test_a_dead_instance_converges_to_zero():
-    assert Convergence(windows=2).measure(ONE_CORE, itertools.repeat(0.0)).rate == 0
+    assert ConvergenceRule(windows=2).measure(ONE_CORE, itertools.repeat(0.0)).rate == 0
 
 
 def test_an_instance_without_any_window_is_an_error():
     with pytest.raises(BadInputError, match="no window"):
-        Convergence().measure(ONE_CORE, [])
+        ConvergenceRule().measure(ONE_CORE, [])
 
 
 def test_fixed_steps_go_on_until_larger_is_no_longer_faster():
@@ -74,21 +74,21 @@ def test_dynamic_steps_are_small_where_the_rate_grows_and_large_where_it_does_no
     target = Instances(lambda cores: min(cores, 9.0))
     DynamicSampling(max_step=6, delta_up=0.4, max_stop_count=2).sample(target, sizes())
     # growth 1, 0.5: too steep to stride; 1/3 -> step 1; 1/4 -> 2; 1/5 -> 2; 1/7 -> 3; flat -> 6, twice
-    assert target.asked == [1, 2, 3, 4, 5, 7, 9, 12, 18]
+    assert target.sampled == [1, 2, 3, 4, 5, 7, 9, 12, 18]
 
 
 def test_a_jump_is_sampled_again_half_way():
     target = Instances(lambda cores: 10.0 if cores < 16 else 100.0)
     DynamicSampling(max_step=4, max_stop_count=6).sample(target, sizes())
-    jump = target.asked.index(18)
-    assert target.asked[jump - 1 : jump + 2] == [14, 18, 16]
+    jump = target.sampled.index(18)
+    assert target.sampled[jump - 1 : jump + 2] == [14, 18, 16]
 
 
 def test_a_fall_is_sampled_again_half_way():
     target = Instances(lambda cores: 100.0 if cores < 16 else 50.0)
     DynamicSampling(max_step=4, max_stop_count=6).sample(target, sizes())
-    fall = target.asked.index(18)
-    assert target.asked[fall + 1] == 16
+    fall = target.sampled.index(18)
+    assert target.sampled[fall + 1] == 16
 
 
 @pytest.mark.parametrize("sampler", [DynamicSampling(), FixedStepSampling(step=4)])
@@ -97,7 +97,7 @@ def test_ends_at_the_largest_size_and_leaves_no_instance_behind(sampler):
     samples = sampler.sample(target, sizes(count=9))
     assert target.running == 0
     assert samples[-1].size.cpu_cores == 9
-    assert [sample.size.cpu_cores for sample in samples] == sorted(set(target.asked))
+    assert [sample.size.cpu_cores for sample in samples] == sorted(set(target.sampled))
 
 
 def test_one_size_is_one_sample():
@@ -107,9 +107,9 @@ def test_one_size_is_one_sample():
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: Convergence(windows=0),
-        lambda: Convergence(tolerance=0),
-        lambda: Convergence(windows=10, max_windows=15),
+        lambda: ConvergenceRule(windows=0),
+        lambda: ConvergenceRule(tolerance=0),
+        lambda: ConvergenceRule(windows=10, max_windows=15),
         lambda: DynamicSampling(min_step=3, max_step=2),
         lambda: DynamicSampling(delta_stop=0.6),
         lambda: DynamicSampling(max_stop_count=0),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import approx_fprime
+from scipy.optimize import approx_fprime, nnls
 
 from sluice.errors import BadInputError
 from sluice.learning.throughput import (
@@ -11,6 +11,7 @@ from sluice.learning.throughput import (
     TanhFunction,
     fitted_function,
     given_function,
+    nonnegative_least_squares,
 )
 
 FUNCTIONS = [
@@ -56,6 +57,21 @@ def test_regression_finds_the_function_behind_noisy_windows(function):
     found = fitted_function(function.kind, received, emitted)
     at = rng.uniform(1, 40, (2, 50))
     np.testing.assert_allclose(found.value(at), function.value(at), rtol=0.03, atol=0.1)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 5))
+@settings(max_examples=60, deadline=None)
+def test_nonnegative_weights_are_those_scipy_finds(seed, dimensions):
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0, 1, (dimensions + 4, dimensions))
+    targets = rows @ rng.uniform(-1, 2, dimensions) + 0.1 * rng.standard_normal(len(rows))
+    np.testing.assert_allclose(nonnegative_least_squares(rows, targets), nnls(rows, targets)[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["linear", "minimum", "tanh"])
+def test_an_operator_that_emits_nothing_has_a_function_near_0(kind):
+    found = fitted_function(kind, [[float(rate), 2.0] for rate in range(1, 9)], [0.0] * 8)
+    assert float(found.value(np.array([5.0, 2.0]))) == pytest.approx(0.0, abs=1e-4)
 
 
 def test_one_window_is_enough_for_a_selectivity():

@@ -84,7 +84,7 @@ def test_on_a_concave_curve_it_settles_at_the_optimum_whatever_was_measured_befo
     curve = power(rate, exponent)
     chain = Chain({"source": power(1e9, 1.0), "map": curve}, load=share * curve(40))
     optimum = chain.optimum()["map"]
-    assume(curve(optimum) > 1.01 * chain.load)  # closer than that no measured curve can be told apart
+    assume(curve(optimum) > 1.01 * chain.load)  # closer than that, measured curves cannot be distinguished
     chain.memory = {"history": {"map": history_of(curve, seen).to_data()}}
     chain.settle(ContTune())
     assert chain.parallelism["map"] == optimum
@@ -118,11 +118,11 @@ def test_the_big_phase_doubles_everyone_until_nothing_falls_behind_then_small_fi
     curves = {"source": power(20.0, 1.0), "map": power(1.0, 1.0), "sink": power(10.0, 1.0)}
     chain = Chain(curves, load=11.0)
     chain.settle(ContTune())
-    wishes = [dict(d.parallelism) for d in chain.decisions if not d.is_hold]
+    recommended = [dict(d.parallelism) for d in chain.decisions if not d.is_hold]
     everyone = dict.fromkeys
-    assert wishes[:4] == [everyone(curves, 2), everyone(curves, 4), everyone(curves, 8), everyone(curves, 16)]
+    assert recommended[:4] == [everyone(curves, 2), everyone(curves, 4), everyone(curves, 8), everyone(curves, 16)]
     assert chain.decisions[0].reason.startswith("conttune: Big phase, all to 2: source: lag grows by")
-    assert wishes[4:] == [{"source": 1, "map": 11, "sink": 2}]
+    assert recommended[4:] == [{"source": 1, "map": 11, "sink": 2}]
 
 
 def test_the_big_phase_starts_at_the_largest_parallelism_in_the_history():

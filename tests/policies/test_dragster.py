@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from sluice.dataflow.budget import within_budget
-from sluice.learning.capacity_tracking import Belief, exploration_weight, track
+from sluice.learning.capacity_tracking import CapacityEstimate, exploration_weight, track
 from sluice.policies.dragster import Dragster
 from sluice.policy import policies
 from tests.policies.jobs import job
@@ -133,11 +133,11 @@ def test_the_confidence_weight_is_that_of_the_paper():
     assert exploration_weight(10, 3, 2.0) == pytest.approx(2 * np.log(10 * 9 * np.pi**2 * 2 / 6))
 
 
-def test_what_surely_falls_short_is_not_taken_however_near_it_comes():
+def test_what_surely_falls_short_is_not_chosen_however_near_it_comes():
     mean = np.array([50.0, 96.0, 130.0])
-    tried = Belief(mean, np.full(3, 0.1), np.array([True, True, True]))
+    tried = CapacityEstimate(mean, np.full(3, 0.1), np.array([True, True, True]))
     assert track(tried, 100.0, 3, slot=5, delta=2.0) == 3
-    untried = Belief(mean, np.array([0.1, 5.0, 0.1]), np.array([True, False, True]))
+    untried = CapacityEstimate(mean, np.array([0.1, 5.0, 0.1]), np.array([True, False, True]))
     assert track(untried, 100.0, 3, slot=5, delta=2.0) == 2
 
 

@@ -44,7 +44,7 @@ def day_load(epoch):
 
 
 def run(policy, loads, parallelism=1):
-    """One window per epoch; wishes come true at once."""
+    """One window per epoch; every recommendation is applied at once."""
     memory, made = EMPTY_MEMORY, []
     for epoch, load in enumerate(loads):
         decision, memory = policy.decide(window(epoch, load, parallelism=parallelism), memory)
@@ -156,7 +156,7 @@ def test_downstream_operators_are_planned_by_what_reaches_them():
     assert recommended(qescalor(target_utilisation=0.75), chain) == {"a": 1, "b": 2}
 
 
-def test_never_wishes_for_more_than_allowed():
+def test_never_recommends_more_than_allowed():
     assert recommended(qescalor(max_instances=3), window(0, 1e9)) == {"op": 3}
 
 
@@ -195,6 +195,13 @@ def test_a_performance_file_must_hold_rates(tmp_path):
     path.write_text('{"op": {"micro": -5}}')
     with pytest.raises(BadInputError, match="micro"):
         qescalor(performance=str(path))
+
+
+@pytest.mark.parametrize(("prices", "expected"), [("one-size", False), ("example", True)])
+def test_engines_can_see_beforehand_whether_sizes_will_be_recommended(prices, expected):
+    policy = qescalor(prices=prices)
+    assert policy.recommends_sizes is expected
+    assert bool(decisions(policy, [window(0, 730, parallelism=2)])[0].sizes) is expected
 
 
 def test_the_command_line_shows_the_sizes(tmp_path, capsys):

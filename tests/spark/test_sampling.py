@@ -9,7 +9,7 @@ import pytest
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.learning.performance import PerformanceModel
-from sluice.learning.sampling import Convergence, FixedStepSampling
+from sluice.learning.sampling import ConvergenceRule, FixedStepSampling
 from sluice.model import InstanceSize
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.sampling import SparkSampling
@@ -59,7 +59,7 @@ def test_two_cores_are_measured_faster_than_one_and_the_model_says_so():
     if os.getloadavg()[0] > 4 * CORES:
         pytest.skip("others use the cores: rates cannot be compared")
     target = SparkSampling(hashing(), {"events": RECORDS}, files_per_batch=4)
-    convergence = Convergence(windows=3, tolerance=0.15, max_windows=15)
+    convergence = ConvergenceRule(windows=3, tolerance=0.15, max_windows=15)
     best = best_of_passes(target, [size(1), size(2)], convergence, passes=3)
     one, two = best
     assert two.rate > one.rate > 0

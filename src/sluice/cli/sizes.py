@@ -11,7 +11,7 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.learning.prices import TABLES, price_table
+from sluice.learning.instance_sizes import TABLES, price_table
 
 Prices = Annotated[
     str, typer.Option(help=f"Built-in table ({', '.join(TABLES)}) or a JSON file with your own sizes and prices.")

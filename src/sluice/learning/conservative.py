@@ -1,18 +1,18 @@
 """Conservative Bayesian optimisation (ContTune section 5): one operator, one real input rate, one parallelism.
 
-Fast exploitation where something similar was measured, the linear method's wish where it was not.
+Fast exploitation where something similar was measured, the linear method's recommendation where it was not.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr
 
 from sluice.dataflow.numbers import number
-from sluice.learning.gp import BadMatrixError, Vector
+from sluice.learning.gaussian_process import BadMatrixError, Vector
 from sluice.learning.history import History
 
 Acquisition = Literal["feasible-mean", "expected-improvement"]
@@ -22,7 +22,7 @@ SMALLEST_IMPROVEMENT = 0.1
 
 
 @dataclass(frozen=True)
-class Choice:
+class ParallelismChoice:
     """A parallelism and where it comes from."""
 
     parallelism: int
@@ -37,22 +37,22 @@ def choose(
     alpha: int,
     acquisition: Acquisition,
     p_max: int,
-) -> Choice | None:
+) -> ParallelismChoice | None:
     """Algorithm 2 for one operator; null if neither history nor the linear method knows anything."""
     try:
-        found = acquire(history, input_rate, acquisition=acquisition, p_max=p_max) if history.samples else None
+        learned = acquire(history, input_rate, acquisition=acquisition, p_max=p_max) if history.samples else None
     except BadMatrixError:
-        found = None
-    if found is not None and history.distance(found) <= alpha:
-        return Choice(found, f"{found} by history for {number(input_rate)} rec/s")
+        learned = None
+    if learned is not None and history.distance(learned) <= alpha:
+        return ParallelismChoice(learned, f"{learned} by history for {number(input_rate)} rec/s")
     if linear is not None:
-        near = "no parallelism seen suffices" if found is None else f"{found} is more than {alpha} from any seen"
-        return Choice(linear, f"{linear} by linear scaling for {number(input_rate)} rec/s ({near})")
+        near = "no parallelism seen suffices" if learned is None else f"{learned} is more than {alpha} from any seen"
+        return ParallelismChoice(linear, f"{linear} by linear scaling for {number(input_rate)} rec/s ({near})")
     return None
 
 
 def acquire(history: History, input_rate: float, *, acquisition: Acquisition, p_max: int) -> int | None:
-    """The parallelism the acquisition function likes best in 1..p_max; null if none looks feasible."""
+    """The parallelism that maximises the acquisition function in 1..p_max; null if none looks feasible."""
     reach = min(max(p_max, history.largest), MOST_CANDIDATES)
     candidates = np.arange(1, reach + 2, dtype=float)
     mean, variance = history.fit(reach=reach).predict(candidates)
@@ -65,7 +65,7 @@ def acquire(history: History, input_rate: float, *, acquisition: Acquisition, p_
     measured = [seen for seen in history.samples if seen <= reach and (history.capacity(seen) or 0.0) >= input_rate]
     best = min(measured, default=reach if smallest is None else smallest)
     deviation = np.sqrt(np.maximum(variance[:best], 1e-12 * max(input_rate, 1.0) ** 2))
-    value = (best - candidates[:best]) * ndtr((mean[:best] - input_rate) / deviation)
+    value = (best - candidates[:best]) * normal_cdf((mean[:best] - input_rate) / deviation)
     if value.max() >= SMALLEST_IMPROVEMENT:
         return int(np.argmax(value)) + 1
     return best if measured or smallest is not None else None
@@ -81,3 +81,7 @@ def smallest_feasible(mean: Vector, input_rate: float, p_max: int) -> int | None
         if mean[p - 1] >= input_rate and (p == p_max or mean[p] >= input_rate):
             return p
     return None
+
+
+def normal_cdf(z: Vector) -> Vector:
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in z.tolist()])

@@ -1,4 +1,4 @@
-"""What an operator was seen to process at each parallelism, and when to stop believing it.
+"""An operator's measured capacity at each parallelism, and when to discard it.
 
 Plain JSON data in and out, so that it lives in a policy's memory, across load levels and restarts of the controller.
 """
@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any
 
-from sluice.learning.gp import GaussianProcess
+from sluice.dataflow.provisioning import processing_abilities
+from sluice.learning.gaussian_process import GaussianProcess
+from sluice.model import Observation
 
 SAMPLES_PER_PARALLELISM = 12
 """Newest ones are kept: enough to average noise away, few enough that a slow drift is followed."""
 CONTRADICTIONS_TO_FORGET = 2
-"""One window may lie (a pause, a burst of garbage collection); a second one in a row is the truth."""
+"""A single window may be wrong (a pause, a burst of garbage collection); two in a row are believed."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,13 @@ class History:
     """Samples of one operator: parallelism -> capacities in records/s, oldest first.
 
     A sample that differs from the median of its own parallelism by more than `tolerance` (relative) contradicts;
-    the second contradiction in a row means that the code or the hardware changed: everything before is forgotten.
+    the second contradiction in a row means that the code or the hardware changed: all earlier samples are discarded.
     """
 
     samples: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     doubts: tuple[tuple[int, float], ...] = ()
     forgotten: int = 0
-    """How often the past was thrown away."""
+    """How often earlier samples were discarded."""
 
     def add(self, parallelism: int, capacity: float, *, tolerance: float) -> History:
         known = self.samples.get(parallelism, ())
@@ -54,7 +56,7 @@ class History:
 
     @property
     def in_doubt(self) -> bool:
-        """The last sample contradicted what was known; one more will tell."""
+        """The last sample contradicted the others; the next one decides."""
         return bool(self.doubts)
 
     @property
@@ -97,3 +99,17 @@ def read_histories(memory: Mapping[str, Any]) -> dict[str, History]:
 
 def write_histories(histories: Mapping[str, History]) -> dict[str, Any]:
     return {name: history.to_data() for name, history in histories.items()}
+
+
+def learn(
+    observation: Observation, memory: Mapping[str, Any], *, tolerance: float
+) -> tuple[dict[str, History], tuple[str, ...]]:
+    """The histories in a policy's memory with this window's samples, and the operators that lost their earlier ones."""
+    histories = read_histories(memory)
+    forgot = []
+    for name, ability in processing_abilities(observation).items():
+        before = histories.get(name, History())
+        histories[name] = before.add(observation.operators[name].parallelism, ability, tolerance=tolerance)
+        if histories[name].forgotten > before.forgotten:
+            forgot.append(name)
+    return histories, tuple(forgot)

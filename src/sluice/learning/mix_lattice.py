@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from sluice.errors import BadInputError
+
+ROUNDING = 1e-12
+
+_Step = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 class TooManyMixesError(BadInputError):
@@ -61,13 +65,53 @@ def cheapest_path(
     startup: float,
     shutdown: float,
 ) -> tuple[list[int], float]:
-    """One mix index per epoch, and what the whole way costs."""
-    values, origins = _sweep(lattice.without, entry_cost, epoch_cost, capacity, loads, startup, shutdown)
-    best = int(np.argmin(values))
-    path = [best]
-    for epoch in range(len(loads) - 1, 0, -1):
-        path.append(int(origins[epoch, path[-1]]))
-    return path[::-1], float(values[best])
+    """One mix index per epoch, and what the whole path costs."""
+    steps = _single_steps(lattice)
+    values = [np.where(capacity < loads[0], np.inf, entry_cost + epoch_cost)]
+    for load in loads[1:]:
+        reached = _after_changes(values[-1], steps, startup, shutdown)
+        values.append(np.where(capacity < load, np.inf, reached + epoch_cost))
+    path = [int(np.argmin(values[-1]))]
+    for before in reversed(values[:-1]):
+        path.append(_origin(lattice.counts, before, path[-1], startup, shutdown))
+    return path[::-1], float(values[-1].min())
+
+
+def _single_steps(lattice: MixLattice) -> list[list[_Step]]:
+    """Per size and per count from 1 up: the mixes with so many instances of the size, and those with one less."""
+    steps = []
+    for size, counts in enumerate(lattice.counts.T):
+        ordered = np.argsort(counts, kind="stable")
+        levels = np.split(ordered, np.searchsorted(counts[ordered], np.arange(1, counts.max() + 1)))[1:]
+        steps.append([(mixes, lattice.without[mixes, size]) for mixes in levels])
+    return steps
+
+
+def _after_changes(
+    values: NDArray[np.float64], steps: Sequence[Sequence[_Step]], startup: float, shutdown: float
+) -> NDArray[np.float64]:
+    """The least value of any mix plus the cost of changing it.
+
+    A change can be made size by size, all stops before all starts: the mixes in between are parts of its two ends.
+    """
+    reached = values.copy()
+    for levels in steps:
+        for mixes, less in reversed(levels):
+            reached[less] = np.minimum(reached[less], reached[mixes] + shutdown)
+    for levels in steps:
+        for mixes, less in levels:
+            reached[mixes] = np.minimum(reached[mixes], reached[less] + startup)
+    return reached
+
+
+def _origin(counts: NDArray[np.int64], values: NDArray[np.float64], mix: int, startup: float, shutdown: float) -> int:
+    """The mix of the epoch before, on the cheapest path to `mix`; in a tie, few changes and large instances win."""
+    change = counts[mix] - counts
+    starts = np.maximum(change, 0).sum(axis=1)
+    stops = starts - change.sum(axis=1)
+    total = values + startup * starts + shutdown * stops
+    cheapest = np.flatnonzero(total <= total.min() * (1 + ROUNDING))[::-1]
+    return int(cheapest[np.argmin((starts + stops)[cheapest])])
 
 
 def _enumerate(
@@ -80,7 +124,7 @@ def _enumerate(
     """Size by size, largest first: the first size present is then the largest instance of the mix."""
     mixes = np.zeros((1, 0), dtype=np.int64)
     for done, own in enumerate(performance):
-        grown, found = [], 0
+        grown, listed = [], 0
         carried = mixes @ performance[:done]
         largest = np.max(np.where(mixes > 0, performance[:done], 0.0), axis=1, initial=0.0)
         present = mixes.sum(axis=1)
@@ -88,8 +132,8 @@ def _enumerate(
         keep = np.ones(len(mixes), dtype=bool)
         while keep.any():
             grown.append(np.column_stack([mixes[keep], np.full(int(keep.sum()), count)]))
-            found += len(grown[-1])
-            if found > max_mixes:
+            listed += len(grown[-1])
+            if listed > max_mixes:
                 raise TooManyMixesError(
                     f"more than {max_mixes} mixes of {len(performance)} sizes can carry a load of {peak:g}; "
                     "offer fewer sizes or set max_instances"
@@ -125,37 +169,3 @@ def _linked(mixes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int
         has = counts[:, size] > 0
         without[has, size] = np.searchsorted(keys, keys[has] - weight[size])
     return counts, without
-
-
-@njit(cache=True)
-def _sweep(  # type: ignore[no-untyped-def]
-    without, entry_cost, epoch_cost, capacity, loads, startup, shutdown
-):
-    mixes, sizes = without.shape
-    epochs = len(loads)
-    origins = np.empty((epochs, mixes), dtype=np.int32)
-    values = entry_cost.copy()
-    for epoch in range(epochs):
-        origin = origins[epoch]
-        for mix in range(mixes):
-            origin[mix] = mix
-        if epoch > 0:
-            for mix in range(mixes - 1, -1, -1):
-                stopped = values[mix] + shutdown
-                for size in range(sizes):
-                    less = without[mix, size]
-                    if less >= 0 and stopped < values[less]:
-                        values[less] = stopped
-                        origin[less] = origin[mix]
-            for mix in range(mixes):
-                for size in range(sizes):
-                    less = without[mix, size]
-                    if less >= 0 and values[less] + startup < values[mix]:
-                        values[mix] = values[less] + startup
-                        origin[mix] = origin[less]
-        for mix in range(mixes):
-            if capacity[mix] < loads[epoch]:
-                values[mix] = np.inf
-            else:
-                values[mix] += epoch_cost[mix]
-    return values, origins

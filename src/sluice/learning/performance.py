@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -16,30 +16,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sluice.errors import BadInputError, unknown_name
+from sluice.errors import BadInputError, missing_extra, unknown_name
+from sluice.learning.instance_sizes import SizeProfile
 from sluice.learning.sampling import Sample
 from sluice.model import InstanceSize
 
 
-def _regressor(module: str, name: str, extra: str, **settings: Any) -> Any:
+def _regressor(module: str, name: str, **settings: Any) -> Any:
+    package, extra = ("xgboost", "xgboost") if module == "xgboost" else ("scikit-learn", "learning")
     try:
-        found = importlib.import_module(module)
-    except ImportError as error:
-        raise BadInputError(f"this performance model needs {module!r}: install sluice[{extra}]") from error
-    return getattr(found, name)(**settings)
+        regressor = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        raise missing_extra(f"performance model {name}", package, extra) from error
+    return regressor(**settings)
 
 
 def _support_vectors(seed: int) -> Any:  # noqa: ARG001 - the one kind without chance in it
-    return _regressor("sklearn.svm", "SVR", "learning", kernel="rbf", gamma="scale", C=1.0)
+    return _regressor("sklearn.svm", "SVR", kernel="rbf", gamma="scale", C=1.0)
 
 
 def _xgboost(seed: int) -> Any:
     settings = {"booster": "gbtree", "learning_rate": 0.1, "max_depth": 3, "n_estimators": 100, "n_jobs": 1}
-    return _regressor("xgboost", "XGBRegressor", "xgboost", random_state=seed, **settings)
+    return _regressor("xgboost", "XGBRegressor", random_state=seed, **settings)
 
 
 def _ensemble(name: str, estimators: int, seed: int) -> Any:
-    return _regressor("sklearn.ensemble", name, "learning", n_estimators=estimators, random_state=seed)
+    return _regressor("sklearn.ensemble", name, n_estimators=estimators, random_state=seed)
 
 
 KINDS: dict[str, Callable[[int], Any]] = {
@@ -101,6 +103,18 @@ class PerformanceModel:
         return PerformanceModel((*scaled, *usable), self.kind, self.seed)
 
 
+def profile_of(models: Mapping[str, PerformanceModel], sizes: Sequence[InstanceSize]) -> SizeProfile:
+    """What the performance models of a job's operators say about the sizes on offer."""
+    return SizeProfile(
+        {
+            operator: {
+                size.name: rate for size, rate in zip(sizes, model.rates(sizes).tolist(), strict=True) if rate > 0
+            }
+            for operator, model in models.items()
+        }
+    )
+
+
 @dataclass(frozen=True)
 class Errors:
     """Of rates relative to the largest true one."""
@@ -116,7 +130,7 @@ def errors(predicted: Sequence[float], truth: Sequence[float]) -> Errors:
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _Regression:
     regressor: Any
     low: NDArray[np.float64]
     span: NDArray[np.float64]
@@ -127,7 +141,7 @@ class _Fitted:
 
 
 @lru_cache(maxsize=64)
-def _fit(model: PerformanceModel) -> _Fitted:
+def _fit(model: PerformanceModel) -> _Regression:
     """Fitting is a pure function of the samples, so it is done once for equal ones."""
     inputs = np.array([_resources(sample.size) for sample in model.samples])
     rates = np.array([sample.rate for sample in model.samples])
@@ -136,7 +150,7 @@ def _fit(model: PerformanceModel) -> _Fitted:
     largest = float(rates.max())
     regressor = KINDS[model.kind](model.seed)
     regressor.fit((inputs - low) / span, rates / largest)
-    return _Fitted(regressor, low, span, largest)
+    return _Regression(regressor, low, span, largest)
 
 
 def _resources(size: InstanceSize) -> tuple[float, float]:

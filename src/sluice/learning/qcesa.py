@@ -12,7 +12,7 @@ sweeps relax completely (all stops, then all starts), so an epoch costs time lin
 What keeps the mixes few without losing the optimum:
 
 * A size that another one beats or equals in both performance and price is never started.
-* Take a cheapest plan in which nobody starts earlier than needed. The instance of a mix that started last was
+* Take a cheapest plan in which no instance starts earlier than needed. The instance of a mix that started last was
   needed in its first epoch, when all the others of the mix ran too: without it, the mix carries less than the
   peak load. A mix without such an instance consists only of instances that run already.
 
@@ -80,7 +80,7 @@ class ScalingCosts:
 
 @dataclass(frozen=True, kw_only=True)
 class HorizonPlan:
-    """The mix of every epoch; `cost` includes the way from the running mix to the first one."""
+    """The mix of every epoch; `cost` includes the change from the running mix to the first one."""
 
     mixes: tuple[dict[str, int], ...]
     cost: float

@@ -39,7 +39,7 @@ class Sample(Frozen):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Convergence:
+class ConvergenceRule:
     """A rate has converged when the mean of the last `windows` differs little from the mean of those before.
 
     Comparing means of blocks ignores noise from window to window but sees a drift, such as code being compiled
@@ -81,32 +81,32 @@ class Convergence:
 def growing_sizes(
     *, count: int, first_cores: float, step_cores: float, memory_mb: float = 0.0, memory_per_core_mb: float = 0.0
 ) -> tuple[InstanceSize, ...]:
-    """The way sampling takes: cores in equal steps, memory with a fixed part and one per core."""
+    """Sizes to sample: cores in equal steps, memory with a fixed part and one per core."""
     cores = [round(first_cores + index * step_cores, 6) for index in range(count)]
     return tuple(
-        InstanceSize(name=f"{found:g}-cores", cpu_cores=found, memory_mb=memory_mb + memory_per_core_mb * found)
-        for found in cores
+        InstanceSize(name=f"{count:g}-cores", cpu_cores=count, memory_mb=memory_mb + memory_per_core_mb * count)
+        for count in cores
     )
 
 
 @dataclass
-class _Walk:
+class _SamplingPass:
     """One pass along the sizes; a position is a number of minimal steps from the first."""
 
     target: SamplingTarget
     sizes: Sequence[InstanceSize]
-    convergence: Convergence
-    samples: dict[int, Sample] = field(default_factory=dict)
+    convergence: ConvergenceRule
+    taken: dict[int, Sample] = field(default_factory=dict)
 
     def sample(self, position: int) -> float:
-        if position not in self.samples:
+        if position not in self.taken:
             size = self.sizes[position]
             with closing(_closable(self.target.rates(size))) as rates:
-                self.samples[position] = self.convergence.measure(size, rates)
-        return self.samples[position].rate
+                self.taken[position] = self.convergence.measure(size, rates)
+        return self.taken[position].rate
 
     def ordered(self) -> tuple[Sample, ...]:
-        return tuple(self.samples[position] for position in sorted(self.samples))
+        return tuple(self.taken[position] for position in sorted(self.taken))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +116,7 @@ class DynamicSampling:
     `growth` is the relative change of the rate per minimal step. Below `delta_stop` it counts as a stop, and
     `max_stop_count` stops in a row end the pass, as does the last size. Negative, or above `delta_up`, it
     re-samples half-way between the last two points (neighbours have nothing between them) and keeps the step; a
-    fall within the stop band is noise and asks for nothing.
+    fall within the stop band is noise and changes nothing.
     Else the next step is `min_step * delta_up / growth`, at most `max_step`.
     """
 
@@ -136,23 +136,23 @@ class DynamicSampling:
         _check_stops(self.max_stop_count)
 
     def sample(
-        self, target: SamplingTarget, sizes: Sequence[InstanceSize], convergence: Convergence | None = None
+        self, target: SamplingTarget, sizes: Sequence[InstanceSize], convergence: ConvergenceRule | None = None
     ) -> tuple[Sample, ...]:
         """Measure along `sizes`, smallest first; samples come back in that order."""
-        walk = _Walk(target, sizes, convergence or Convergence())
+        samples = _SamplingPass(target, sizes, convergence or ConvergenceRule())
         last, step, stops = 0, self.min_step, 0
-        walk.sample(last)
+        samples.sample(last)
         while stops < self.max_stop_count and last < len(sizes) - 1:
             position = min(last + step, len(sizes) - 1)
-            growth = _growth(walk.sample(last), walk.sample(position), position - last) * self.min_step
+            growth = _growth(samples.sample(last), samples.sample(position), position - last) * self.min_step
             is_flat = abs(growth) < self.delta_stop
             stops = stops + 1 if is_flat else 0
             if growth > self.delta_up or (growth < 0 and not is_flat):
-                walk.sample((last + position) // 2)
+                samples.sample((last + position) // 2)
             else:
                 step = self._next_step(growth)
             last = position
-        return walk.ordered()
+        return samples.ordered()
 
     def _next_step(self, growth: float) -> int:
         if growth * self.max_step <= self.min_step * self.delta_up:
@@ -162,7 +162,7 @@ class DynamicSampling:
 
 @dataclass(frozen=True, kw_only=True)
 class FixedStepSampling:
-    """FSSA, the baseline: the same walk with steps that are all alike."""
+    """FSSA, the baseline: the same with steps that are all alike."""
 
     step: int = 2
     delta_stop: float = 0.01
@@ -176,18 +176,18 @@ class FixedStepSampling:
         _check_stops(self.max_stop_count)
 
     def sample(
-        self, target: SamplingTarget, sizes: Sequence[InstanceSize], convergence: Convergence | None = None
+        self, target: SamplingTarget, sizes: Sequence[InstanceSize], convergence: ConvergenceRule | None = None
     ) -> tuple[Sample, ...]:
         """Measure along `sizes`, smallest first."""
-        walk = _Walk(target, sizes, convergence or Convergence())
+        samples = _SamplingPass(target, sizes, convergence or ConvergenceRule())
         stops = 0
-        walk.sample(0)
+        samples.sample(0)
         for last, position in itertools.pairwise(range(0, len(sizes), self.step)):
-            growth = _growth(walk.sample(last), walk.sample(position), self.step)
+            growth = _growth(samples.sample(last), samples.sample(position), self.step)
             stops = stops + 1 if abs(growth) < self.delta_stop else 0
             if stops >= self.max_stop_count:
                 break
-        return walk.ordered()
+        return samples.ordered()
 
 
 def _growth(before: float, after: float, steps: int) -> float:

@@ -1,4 +1,4 @@
-"""ContTune's Big phase in front of DS2: the yardstick for what the Small phase is worth (ContTune section 7.1)."""
+"""ContTune's Big phase followed by DS2: the baseline that shows what the Small phase adds (ContTune section 7.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BigDs2:
     """Big phase while the job falls behind, DS2 as soon as it does not.
 
     If DS2 itself left the job too small, at a load under which it kept up before, DS2 goes on: its rates are the
-    real ones, and another Big phase would only be taken back again.
+    real ones, and DS2 would only reverse another Big phase.
     """
 
     over_provisioning: float = parameter(1.0, "DS2's factor on the instances needed")
@@ -39,14 +39,14 @@ class BigDs2:
         if state.state is State.BEHIND and interrupted(observation, memory.get("parallelism")):
             return Recommendation.hold(f"big-ds2: {state.why}, in a window interrupted by the change"), kept
         if state.state is State.CATCHING_UP:
-            return Recommendation.hold(f"big-ds2: waits for the backlog to go, {state.why}"), kept
+            return Recommendation.hold(f"big-ds2: waits until the backlog is gone, {state.why}"), kept
         if state.state is State.BEHIND and not same_load(memory.get("loads"), loads):
-            wish = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
-            if wish != now:
-                kept["p_max"] = max(wish.values())
-                return Recommendation(parallelism=wish, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept
+            big = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
+            if big != now:
+                kept["p_max"] = max(big.values())
+                return Recommendation(parallelism=big, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept
         if state.state is State.KEEPING_UP:
             kept["loads"] = loads
         inner = Ds2(over_provisioning=self.over_provisioning)
-        decision, kept["ds2"] = inner.decide(observation, memory.get("ds2", {}))
-        return decision.model_copy(update={"reason": f"big-{decision.reason}"}), kept
+        recommendation, kept["ds2"] = inner.decide(observation, memory.get("ds2", {}))
+        return recommendation.model_copy(update={"reason": f"big-{recommendation.reason}"}), kept

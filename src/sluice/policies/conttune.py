@@ -1,4 +1,4 @@
-"""ContTune: a Big phase that ends backpressure at once, a Small phase that reuses all that was ever measured.
+"""ContTune: a Big phase that ends backpressure at once, a Small phase that reuses every earlier measurement.
 
 Lian et al., "ContTune: Continuous Tuning by Conservative Bayesian Optimization" (PVLDB 16, 2023), sections 4 and 5.
 """
@@ -16,23 +16,25 @@ from sluice.dataflow.provisioning import (
     State,
     full_busy_shares,
     interrupted,
-    processing_abilities,
     provisioning,
     same_load,
     usual_full_busy,
 )
 from sluice.dataflow.rates import real_input_rates, source_loads
-from sluice.learning.conservative import Choice, choose
-from sluice.learning.history import History, read_histories, write_histories
+from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
+
+with needs_extra("policy 'conttune'", "learning"):
+    from sluice.learning.conservative import ParallelismChoice, choose
+    from sluice.learning.history import History, learn, write_histories
 
 LEVELS_KEPT = 200
 PROPORTIONAL = 0.1
 """Rates per load that differ by less than this from level to level are taken to be constant."""
 BURSTY = 0.5
-"""A rate below this share of what the same load brought before is a window that has not fired yet."""
+"""A rate below this share of the rate at the same load before comes from a window that has not fired yet."""
 
 
 @policy("conttune")
@@ -93,19 +95,19 @@ class ContTune:
         if state.state is State.BEHIND:
             if interrupted(observation, memory.get("parallelism")):
                 return Recommendation.hold(f"conttune: {state.why}, in a window interrupted by the change{note}"), kept
-            wish, why = self._small(observation, histories, known, kept) if known else ({}, "")
-            if any(wish[name] > now[name] for name in wish):
+            tuned, why = self._small(observation, histories, known, kept) if known else ({}, "")
+            if any(tuned[name] > now[name] for name in tuned):
                 return Recommendation(
-                    parallelism=wish, reason=f"conttune: real rates known for this load, {why}{note}"
+                    parallelism=tuned, reason=f"conttune: real rates known for this load, {why}{note}"
                 ), kept
             if known and behind == 1:
-                return Recommendation.hold(f"conttune: {state.why}, though by history it should not; waits{note}"), kept
-            wish = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
-            if wish == now:
+                return Recommendation.hold(f"conttune: {state.why}, though by history it should not: waits{note}"), kept
+            big = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
+            if big == now:
                 return Recommendation.hold(f"conttune: {state.why}, and all at {p_max} already{note}"), kept
-            kept["p_max"] = max(wish.values())
+            kept["p_max"] = max(big.values())
             reason = f"conttune: Big phase, all to {kept['p_max']}: {state.why}{note}"
-            return Recommendation(parallelism=wish, reason=reason), kept
+            return Recommendation(parallelism=big, reason=reason), kept
 
         doubted = [name for name, history in histories.items() if history.in_doubt]
         if doubted:
@@ -113,19 +115,19 @@ class ContTune:
                 f"conttune: {listing(doubted)} differs from its history by over {self.forget_beyond:g}, waits"
             ), kept
         if state.state is State.CATCHING_UP:
-            return Recommendation.hold(f"conttune: waits for the backlog to go, {state.why}{note}"), kept
+            return Recommendation.hold(f"conttune: waits until the backlog is gone, {state.why}{note}"), kept
         rates = settled_rates(observation, known)
         kept["levels"] = remember(levels, loads, rates)
-        wish, why = self._small(observation, histories, rates, kept)
-        if all(wish[name] == now[name] for name in wish):
+        tuned, why = self._small(observation, histories, rates, kept)
+        if all(tuned[name] == now[name] for name in tuned):
             return Recommendation.hold(f"conttune: nothing to change, {why}{note}"), kept
-        return Recommendation(parallelism=wish, reason=f"conttune: Small phase, {why}{note}"), kept
+        return Recommendation(parallelism=tuned, reason=f"conttune: Small phase, {why}{note}"), kept
 
     def _small(
         self, observation: Observation, histories: Mapping[str, History], rates: Mapping[str, float], known: Memory
     ) -> tuple[dict[str, int], str]:
-        """The wish for the operators of which anything is known, those that change explained first."""
-        choices: dict[str, Choice] = {}
+        """Parallelism of the operators whose rate is known; the reason names those that change first."""
+        choices: dict[str, ParallelismChoice] = {}
         usual = usual_full_busy(known["full_busy"])
         for name, metrics in observation.operators.items():
             if name not in rates:
@@ -145,21 +147,9 @@ class ContTune:
         now = observation.parallelism
         order = sorted(choices, key=lambda name: (-abs(choices[name].parallelism - now[name]), name))
         why = listing(f"{name} {now[name]} -> {choices[name].why}" for name in order) or (
-            f"rate known of none of {len(now)} operators"
+            f"no rate known for any of {len(now)} operators"
         )
         return {name: choice.parallelism for name, choice in choices.items()}, why
-
-
-def learn(observation: Observation, memory: Memory, *, tolerance: float) -> tuple[dict[str, History], tuple[str, ...]]:
-    """The histories with this window's samples, and the operators whose past was thrown away for them."""
-    histories = read_histories(memory)
-    forgot = []
-    for name, ability in processing_abilities(observation).items():
-        before = histories.get(name, History())
-        histories[name] = before.add(observation.operators[name].parallelism, ability, tolerance=tolerance)
-        if histories[name].forgotten > before.forgotten:
-            forgot.append(name)
-    return histories, tuple(forgot)
 
 
 def recall(levels: list[Mapping[str, Any]], loads: dict[str, float] | None) -> dict[str, float]:
@@ -177,17 +167,17 @@ def recall(levels: list[Mapping[str, Any]], loads: dict[str, float] | None) -> d
         return {}
     total = sum(loads.values())
     per_load = [{name: rate / sum(level["loads"].values()) for name, rate in level["rates"].items()} for level in alike]
-    if any(found.keys() != per_load[0].keys() for found in per_load):
+    if any(rates.keys() != per_load[0].keys() for rates in per_load):
         return {}
     for name in per_load[0]:
-        seen = [found[name] for found in per_load]
+        seen = [rates[name] for rates in per_load]
         if max(seen) - min(seen) > PROPORTIONAL * max(seen):
             return {}
     return {name: per_load[-1][name] * total for name in per_load[-1]}
 
 
 def _factor(before: Mapping[str, float], loads: Mapping[str, float]) -> float | None:
-    """By what one load is larger than another; null if their sources do not grow together."""
+    """How many times larger one load is than another; null if their sources do not grow together."""
     if before.keys() != loads.keys() or not all(rate > 0 for rate in before.values()):
         return None
     factors = [loads[name] / before[name] for name in loads]

@@ -1,4 +1,4 @@
-"""Dragster: which capacity is wanted, by online optimisation; which parallelism gives it, by a Gaussian process.
+"""Dragster: target capacities by online optimisation; the parallelism that gives them by a Gaussian process.
 
 Liu, Xu and Lau, "Online Resource Optimization for Elastic Stream Processing with Regret Guarantee" (ICPP 2022),
 sections 4 and 5. One call of `decide` is one slot of the paper.
@@ -10,19 +10,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-
 from sluice.dataflow.budget import within_budget
 from sluice.dataflow.numbers import listing, number
 from sluice.dataflow.provisioning import full_busy_shares, provisioning, usual_full_busy
-from sluice.learning.capacity_tracking import Belief, JobModel, track
-from sluice.learning.gp import BadMatrixError, Vector
-from sluice.learning.history import History, write_histories
-from sluice.learning.online_flow import dataflow, parse_functions, watch
+from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
-from sluice.policies.conttune import learn
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
+
+with needs_extra("policy 'dragster'", "learning"):
+    import numpy as np
+
+    from sluice.learning.capacity_tracking import CapacityEstimate, JobModel, track
+    from sluice.learning.flow_model import fitted_flow_model, parse_functions, recorded_windows
+    from sluice.learning.gaussian_process import BadMatrixError, Vector
+    from sluice.learning.history import History, learn, write_histories
 
 LARGEST_PRICE = 10.0
 """No shortage is worth more."""
@@ -33,12 +35,12 @@ LARGEST_PRICE = 10.0
 class Dragster:
     """Online saddle point or gradient steps on capacities, tracked by an extended upper confidence bound.
 
-    Capacities are learned in records taken in per busy second, which a window without output does not disturb, and
+    Capacities are learned in records consumed per busy second, which a window without output does not disturb, and
     compared with targets through the throughput functions. Busy time stands for the paper's CPU share, which
     saturates below 1.
 
-    Beyond the paper: a parallelism that surely falls short of the target is not taken however near it comes (else a
-    job settles a little too small, and regret grows for ever); without shortage the gradient method moves excess
+    Beyond the paper: a parallelism that surely falls short of the target is not chosen however near it comes (else a
+    job settles a little too small, and regret grows forever); without shortage the gradient method moves excess
     capacity back to the demand, where the Lagrangian is flat.
     """
 
@@ -46,7 +48,7 @@ class Dragster:
     delta: float = parameter(2.0, "the regret bound holds with probability 1 - 1/delta; larger explores more")
     budget: int | None = parameter(None, "most slots of the whole job")
     max_parallelism: int = parameter(10, "largest parallelism of an operator, the paper's ten tasks")
-    step: float = parameter(0.5, "gradient: step size, as a share of what an operator is asked for")
+    step: float = parameter(0.5, "gradient: step size, as a share of an operator's demand")
     throughput: Literal["linear", "minimum", "tanh"] = parameter("linear", "kind of throughput function fitted online")
     functions: str = parameter(
         "", 'throughput functions known beforehand, as JSON: {"a>b": {"kind": "linear", "k": [8]}}'
@@ -71,65 +73,65 @@ class Dragster:
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
-        windows = watch(observation, memory)
+        windows = recorded_windows(observation, memory)
         slot = int(memory.get("slot", 0)) + 1
         kept: dict[str, Any] = {**memory, "history": write_histories(histories), "windows": windows, "slot": slot}
-        flow = dataflow(observation, windows, self.throughput, parse_functions(self.functions))
+        flow = fitted_flow_model(observation, windows, self.throughput, parse_functions(self.functions))
         if memory.get("parallelism", now) == now:
             state = provisioning(observation).state
             kept["full_busy"] = full_busy_shares(observation, state, memory.get("full_busy", {}))
         kept["parallelism"] = now
-        beliefs = self._beliefs(now, histories, kept.get("full_busy", {}))
-        if flow is None or not beliefs:
-            return self._wait(now, len(beliefs)), kept
+        estimates = self._estimates(now, histories, kept.get("full_busy", {}))
+        if flow is None or not estimates:
+            return self._wait(now, len(estimates)), kept
 
-        job = self._affordable(JobModel.of(flow, beliefs, now))
+        job = self._affordable(JobModel.of(flow, estimates, now))
         shortage = job.shortage()
         kept["dual"] = self._dual(memory, job, shortage, slot)
         kept |= self._account(memory, job, shortage, observation.interval_s)
         dual = np.array([kept["dual"][name] for name in job.names])
         target = np.where(job.silent, job.demand, self._target(memory, job, dual))
         kept["target"] = dict(zip(job.names, target.tolist(), strict=True))
-        wanted = dict(zip(job.names, (target / job.selectivity).tolist(), strict=True))
+        capacities = dict(zip(job.names, (target / job.selectivity).tolist(), strict=True))
         tracked = {
-            name: track(belief, wanted[name], now[name], slot=slot, delta=self.delta)
-            for name, belief in beliefs.items()
+            name: track(estimate, capacities[name], now[name], slot=slot, delta=self.delta)
+            for name, estimate in estimates.items()
         }
-        wish = self._afford({**now, **tracked}, job)
-        return self._explained(wish, now, wanted, kept, forgot), kept
+        affordable = self._afford({**now, **tracked}, job)
+        return self._explained(affordable, now, capacities, kept, forgot), kept
 
     def _explained(
         self,
-        wish: dict[str, int],
+        parallelism: dict[str, int],
         now: Mapping[str, int],
-        wanted: Mapping[str, float],
+        capacities: Mapping[str, float],
         kept: Memory,
         forgot: tuple[str, ...],
     ) -> Recommendation:
         measures = {f"{name}_records": kept[name] for name in ("regret", "fit", "shortfall")}
         note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
-        changed = sorted((name for name in wish if wish[name] != now[name]), key=lambda n: -abs(wish[n] - now[n]))
-        if not changed:
+        changes = {name: count - now[name] for name, count in parallelism.items() if count != now[name]}
+        if not changes:
             held = f"dragster: slot {kept['slot']}, every target capacity is met by {sum(now.values())} slots{note}"
             return Recommendation.hold(held, measures)
-        told = listing(
-            f"{name} {now[name]} -> {wish[name]} for a capacity of {number(wanted.get(name, 0.0))} rec/s"
+        explained = listing(
+            f"{name} {now[name]} -> {parallelism[name]} for a capacity of {number(capacities.get(name, 0.0))} rec/s"
             f" (price {number(kept['dual'].get(name, 0.0))})"
-            for name in changed
+            for name in sorted(changes, key=lambda name: -abs(changes[name]))
         )
-        reason = f"dragster: slot {kept['slot']}, {told}{note}"
-        return Recommendation(parallelism=wish, reason=reason, measures=measures)
+        reason = f"dragster: slot {kept['slot']}, {explained}{note}"
+        return Recommendation(parallelism=parallelism, reason=reason, measures=measures)
 
     def _affordable(self, job: JobModel) -> JobModel:
         """The job at the load that the largest configuration carries.
 
-        Prices of a load that nothing carries would grow for ever and mean nothing (the paper's assumption 1).
+        Prices of a load that nothing carries would grow forever and mean nothing (the paper's assumption 1).
         """
         share = job.carried(self._afford(dict.fromkeys(job.names, self.max_parallelism), job))
-        return JobModel.of(job.flow.scaled(share), job.beliefs, job.now) if 0 < share < 1 else job
+        return JobModel.of(job.flow.scaled(share), job.estimates, job.now) if 0 < share < 1 else job
 
     def _dual(self, memory: Memory, job: JobModel, shortage: Vector, slot: int) -> dict[str, float]:
-        """Equation 15 with `gamma = 1 / sqrt(t)`, shortages as shares of what an operator is asked for."""
+        """Equation 15 with `gamma = 1 / sqrt(t)`, shortages as shares of an operator's demand."""
         before = memory.get("dual", {})
         gamma = 1.0 / np.sqrt(slot)
         lacking = shortage / np.maximum(job.demand, 1e-9)
@@ -139,7 +141,7 @@ class Dragster:
         }
 
     def _target(self, memory: Memory, job: JobModel, dual: Vector) -> Vector:
-        """Capacities wanted next (records/s emitted): equation 14 or 16."""
+        """The next target capacities (records/s emitted): equation 14 or 16."""
         if self.method == "saddle":
             return job.flow.best_capacities(dual, job.most)
         before = memory.get("target", {})
@@ -154,10 +156,10 @@ class Dragster:
         target: Vector = np.where(start > ceiling, settled, climbed)
         return target
 
-    def _afford(self, wish: dict[str, int], job: JobModel) -> dict[str, int]:
+    def _afford(self, parallelism: dict[str, int], job: JobModel) -> dict[str, int]:
         if self.budget is None:
-            return wish
-        return within_budget(wish, self.budget, job.coverage)
+            return parallelism
+        return within_budget(parallelism, self.budget, job.coverage)
 
     def _account(self, memory: Memory, job: JobModel, shortage: Vector, interval_s: float) -> dict[str, float]:
         """Dynamic regret (eq. 10) and fit (eq. 12) so far, in records; `shortfall` leaves out what is to spare."""
@@ -170,22 +172,22 @@ class Dragster:
         }
 
     def _wait(self, now: dict[str, int], known: int) -> Recommendation:
-        """Nothing to go by yet; only a budget is kept in any case."""
-        why = f"dragster: load unknown, or capacity known of only {known} of {len(now)} operators"
+        """Too little is known yet; only the budget is enforced."""
+        why = f"dragster: load unknown, or capacity known for only {known} of {len(now)} operators"
         if self.budget is None or sum(now.values()) <= self.budget:
             return Recommendation.hold(why)
-        wish = within_budget(now, self.budget, lambda name, instances: instances / now[name])
+        affordable = within_budget(now, self.budget, lambda name, instances: instances / now[name])
         return Recommendation(
-            parallelism=wish, reason=f"{why}; {sum(now.values())} slots exceed the budget of {self.budget}"
+            parallelism=affordable, reason=f"{why}; {sum(now.values())} slots exceed the budget of {self.budget}"
         )
 
-    def _beliefs(
+    def _estimates(
         self, now: Mapping[str, int], histories: Mapping[str, History], full_busy: Mapping[str, float]
-    ) -> dict[str, Belief]:
-        """Operators of which nothing was measured yet are left out: they keep what they have."""
+    ) -> dict[str, CapacityEstimate]:
+        """Operators without a measurement are left out: they keep their parallelism."""
         candidates = np.arange(1, self.max_parallelism + 1, dtype=float)
         usual = usual_full_busy(full_busy)
-        found = {}
+        estimates = {}
         for name in now:
             history = histories.get(name)
             if history is None or not history.samples:
@@ -196,5 +198,5 @@ class Dragster:
                 continue
             measured = np.isin(candidates, list(history.samples))
             share = full_busy.get(name, usual)
-            found[name] = Belief(share * np.maximum(mean, 0.0), share * np.sqrt(variance), measured)
-        return found
+            estimates[name] = CapacityEstimate(share * np.maximum(mean, 0.0), share * np.sqrt(variance), measured)
+        return estimates

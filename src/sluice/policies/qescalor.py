@@ -11,26 +11,27 @@ from typing import Any
 
 from sluice.dataflow.numbers import LARGEST, known_sum, listing, number, ratio
 from sluice.dataflow.rates import EdgeValues, selectivities, source_arrival_rate
-from sluice.learning.epochs import EpochLoad, EpochState
-from sluice.learning.forecast import Forecaster
-from sluice.learning.prices import ONE_SIZE, price_table
-from sluice.learning.qcesa import (
-    HorizonPlan,
-    ScalingCosts,
-    SizeOption,
-    TooManyMixesError,
-    most_capacity,
-    plan_horizon,
-)
-from sluice.learning.size_profile import load_profile
+from sluice.errors import needs_extra
+from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
+from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
 from sluice.model import InstanceSize, Observation, OperatorMetrics
 from sluice.model.recommendation import InstanceMix, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
 
+with needs_extra("policy 'qescalor'", "learning"):
+    from sluice.learning.qcesa import (
+        HorizonPlan,
+        ScalingCosts,
+        SizeOption,
+        TooManyMixesError,
+        most_capacity,
+        plan_horizon,
+    )
+
 MAX_MIXES = 200_000
 SLACK = 1.05
-"""A load this much above the planned capacity breaks into an epoch; less is left to the target utilisation."""
+"""A load this much above the planned capacity is acted on within an epoch; the target utilisation covers less."""
 CALIBRATION_GAIN = 0.3
 """How much of a new measurement enters the factor between the profile's rates and production's."""
 
@@ -43,12 +44,12 @@ Loads = dict[str, list[float] | None]
 class QEScalor:
     """Forecast the load and start the cheapest mix of instance sizes that carries it, re-planned every epoch.
 
-    At the first window of an epoch, QCESA plans `horizon` epochs per operator for the upper end of the forecast
-    and the plan's first mix is wished. Within an epoch it acts only if load and backlog exceed what was planned,
-    and gives what it did `catch_up_s` to work. While the forecast misses by more than `max_error` on average it is
-    not used: the load of now, and by how much it usually changes, is planned for all epochs, which is reacting.
-    Rates of sizes come from `performance` (else in proportion to the cores), times a factor that production keeps
-    up to date.
+    At the first window of an epoch, QCESA plans `horizon` epochs per operator for the upper end of the forecast, and
+    the plan's first mix is recommended. Within an epoch it acts only if load and backlog exceed what was planned,
+    and then waits `catch_up_s` for its action to take effect. While the forecast misses by more than `max_error` on
+    average it is not used: the present load, and by how much it usually changes, is planned for all epochs, which is
+    reacting. Rates of sizes come from `performance` (else in proportion to the cores), times a factor that production
+    keeps up to date.
     """
 
     horizon: int = parameter(8, "epochs to plan ahead")
@@ -83,13 +84,18 @@ class QEScalor:
         return price_table(self.prices)
 
     @property
+    def recommends_sizes(self) -> bool:
+        """False with the one size that every engine runs: the recommendation then is a parallelism."""
+        return self.sizes != ONE_SIZE
+
+    @property
     def epochs(self) -> EpochLoad:
         season = round(self.season_s / self.epoch_s)
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         seen = selectivities(observation)
-        selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **found} for name, found in seen.items()}
+        selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
         running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
         factors = {
             name: factor
@@ -133,15 +139,16 @@ class QEScalor:
         why = self._reason(epochs, is_new, short, running, mixes, known)
         if mixes == running:
             return Recommendation.hold(f"{why}; all mixes stay", measures), kept
-        wish = {name: sum(mix.values()) for name, mix in mixes.items()}
-        sizes = {} if self.sizes == ONE_SIZE else mixes
-        return Recommendation(parallelism=wish, sizes=sizes, reason=why, measures=measures), kept | {
-            "mixes": mixes,
-            "acted_s": observation.time_s,
-        }
+        recommendation = Recommendation(
+            parallelism={name: sum(mix.values()) for name, mix in mixes.items()},
+            sizes=mixes if self.recommends_sizes else {},
+            reason=why,
+            measures=measures,
+        )
+        return recommendation, kept | {"mixes": mixes, "acted_s": observation.time_s}
 
     def _running(self, name: str, metrics: OperatorMetrics, memory: Memory) -> InstanceMix:
-        """As the engine reports it, else as last wished if the number fits, else all of the standard size."""
+        """As the engine reports it, else as last recommended if the number fits, else all of the standard size."""
         known = {size.name for size in self.sizes}
         for mix in (metrics.sizes, memory.get("mixes", {}).get(name)):
             if mix and mix.keys() <= known and sum(mix.values()) == metrics.parallelism:
@@ -173,7 +180,7 @@ class QEScalor:
         return states, is_new
 
     def _now(self, state: EpochState, metrics: OperatorMetrics) -> float:
-        """What a source must take now: what arrives, and its backlog within `catch_up_s`."""
+        """What a source must read now: what arrives, and its backlog within `catch_up_s`."""
         rate = source_arrival_rate(metrics)
         return min((state.peak if rate is None else rate) + (metrics.lag or 0.0) / self.catch_up_s, LARGEST)
 
@@ -262,15 +269,15 @@ class QEScalor:
             for name in loads
             if before[name] != after[name]
         ]
-        told = listing(changes) if changes else self._explain(loads)
-        return f"qescalor: {when}, {source}, {self.horizon} epochs ahead: {told}"
+        explained = listing(changes) if changes else self._explain(loads)
+        return f"qescalor: {when}, {source}, {self.horizon} epochs ahead: {explained}"
 
     def _explain(self, loads: Mapping[str, Sequence[float]]) -> str:
         return listing(f"{name} planned for {number(load[0])} rec/s" for name, load in loads.items())
 
 
 def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
-    """The size nearest to one core: what an instance is when nobody has chosen a size."""
+    """The size nearest to one core: what an instance is when no size was chosen."""
     return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
 
 

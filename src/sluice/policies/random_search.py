@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from sluice.dataflow.provisioning import State, provisioning, same_load
 from sluice.dataflow.rates import source_loads
+from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
 from sluice.policy import Memory, policy
 from sluice.registry import parameter
+
+with needs_extra("policy 'random-search'", "learning"):
+    import numpy as np
 
 
 @policy("random-search")
@@ -44,20 +46,22 @@ class RandomSearch:
             kept |= {"loads": loads, "tried": 0, "best": None}
         state = provisioning(observation)
         if state.state is State.CATCHING_UP:
-            return Recommendation.hold(f"random search: waits for the backlog to go, {state.why}"), kept
+            return Recommendation.hold(f"random search: waits until the backlog is gone, {state.why}"), kept
         if state.state is State.KEEPING_UP and (kept["best"] is None or _slots(now) < _slots(kept["best"])):
             kept["best"] = now
         if kept["tried"] < self.trials:
             rng = np.random.default_rng([self.seed, kept["drawn"]])
-            wish = dict(zip(now, rng.integers(1, self.max_parallelism + 1, len(now)).tolist(), strict=True))
+            drawn = dict(zip(now, rng.integers(1, self.max_parallelism + 1, len(now)).tolist(), strict=True))
             kept |= {"tried": kept["tried"] + 1, "drawn": kept["drawn"] + 1}
             return Recommendation(
-                parallelism=wish, reason=f"random search: trial {kept['tried']} of {self.trials}"
+                parallelism=drawn, reason=f"random search: trial {kept['tried']} of {self.trials}"
             ), kept
         best = kept["best"]
         if best is None or best.keys() != now.keys():
-            wish = dict.fromkeys(now, self.max_parallelism)
-            return Recommendation(parallelism=wish, reason=f"random search: none of {self.trials} trials kept up"), kept
+            largest = dict.fromkeys(now, self.max_parallelism)
+            return Recommendation(
+                parallelism=largest, reason=f"random search: none of {self.trials} trials kept up"
+            ), kept
         if best == now:
             return Recommendation.hold(f"random search: {_slots(now)} slots are the fewest that kept up"), kept
         reason = f"random search: back to the {_slots(best)} slots that kept up"

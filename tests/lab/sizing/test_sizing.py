@@ -11,8 +11,8 @@ from sluice.lab.sizing.day import DailyLoad, DaySettings, learned_profile, run_d
 from sluice.lab.sizing.figures import draw_costs, draw_samples, draw_service
 from sluice.lab.sizing.operators import OPERATORS, sampled_sizes
 from sluice.lab.sizing.samplers import SAMPLERS, baseline, compare_models, compare_samplers
-from sluice.learning.prices import EXAMPLE
-from sluice.learning.sampling import Convergence
+from sluice.learning.instance_sizes import EXAMPLE
+from sluice.learning.sampling import ConvergenceRule
 
 pytest.importorskip("sklearn")
 
@@ -22,7 +22,7 @@ CO1, CO2, CMO1, CMO2 = OPERATORS
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
 def test_sampling_on_the_simulator_finds_the_true_rate(operator):
     size = sampled_sizes()[9]
-    sample = Convergence().measure(size, operator.target(seed=1).rates(size))
+    sample = ConvergenceRule().measure(size, operator.target(seed=1).rates(size))
     assert sample.converged
     assert sample.rate == pytest.approx(operator.curve(size), rel=0.03)
 

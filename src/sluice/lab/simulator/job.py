@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.lab.simulator.capacity import Capacity
-from sluice.learning.prices import EXAMPLE
+from sluice.learning.instance_sizes import EXAMPLE
 from sluice.model import Cluster, Edge, Graph, InstanceSize, Operator
 
 RateCurve = Callable[[npt.NDArray[np.float64]], npt.NDArray[np.float64]]

@@ -23,11 +23,10 @@ from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSetting
 from sluice.lab.sizing.operators import SizedOperator, sampled_sizes
 from sluice.lab.sizing.samplers import SAMPLERS
 from sluice.lab.summary import Summary, summarise
-from sluice.learning.epochs import EpochState
-from sluice.learning.performance import PerformanceModel
-from sluice.learning.prices import EXAMPLE
+from sluice.learning.forecast import EpochState
+from sluice.learning.instance_sizes import EXAMPLE, SizeProfile
+from sluice.learning.performance import PerformanceModel, profile_of
 from sluice.learning.qcesa import ScalingCosts
-from sluice.learning.size_profile import SizeProfile, profile_of
 from sluice.model import InstanceSize, Observation, Recommendation, Target
 from sluice.policies.qescalor import QEScalor
 from sluice.policy import Memory, Policy

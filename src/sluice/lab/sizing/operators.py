@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sluice.lab.simulator import Linear, SimulatedOperator, SimulatorSettings
 from sluice.lab.simulator.sampling import SimulatedSampling
-from sluice.learning.resources import ResourceCurve
+from sluice.learning.instance_sizes import ResourceCurve
 from sluice.learning.sampling import growing_sizes
 from sluice.model import InstanceSize
 

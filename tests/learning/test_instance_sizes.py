@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice.errors import BadInputError
-from sluice.learning.prices import EXAMPLE, price_table
+from sluice.learning.instance_sizes import EXAMPLE, price_table
 
 
 def test_the_example_has_six_sizes_and_none_is_cheaper_and_larger_than_another():

@@ -25,14 +25,13 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from statistics import median
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotrs
-from threadpoolctl import ThreadpoolController
 
 from sluice.errors import SluiceError
-from sluice.learning.likelihood import covariance, most_likely
+from sluice.learning.likelihood import Posterior
 
 Vector = NDArray[np.float64]
 
@@ -41,7 +40,7 @@ NOISE_BOUNDS = (1e-3, 1.0)
 jitter is needed: a matrix that still is not positive definite is a bad one, and says so."""
 AMPLITUDE_BOUNDS = (0.1, 10.0)
 SMALLEST_SCALE = 0.1
-"""What the law leaves over is divided by its deviation, but at least by this share of the law at its far end: two
+"""What the law does not explain is divided by its deviation, but at least by this share of the law at its far end: two
 samples that lie on it do not mean that all do."""
 EXPONENTS = (0.3, 1.1)
 LENGTHS_TRIED = 3
@@ -65,24 +64,24 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class Law:
+class CapacityLaw:
     """`rate * x^exponent`, for positive x."""
 
     rate: float
     exponent: float
 
     @staticmethod
-    def of(x: Vector, y: Vector) -> Law:
-        """Least squares in logarithms; targets of 0 tell nothing about a law of this form and are passed over."""
-        told = y > 0
-        if not told.any():
-            return Law(0.0, 1.0)
-        log_x, log_y = np.log(x[told]), np.log(y[told])
+    def of(x: Vector, y: Vector) -> CapacityLaw:
+        """Least squares in logarithms; targets of 0 say nothing about a law of this form and are left out."""
+        usable = y > 0
+        if not usable.any():
+            return CapacityLaw(0.0, 1.0)
+        log_x, log_y = np.log(x[usable]), np.log(y[usable])
         from_mean = log_x - log_x.mean()
         spread = float(from_mean @ from_mean)
-        wanted = (float(from_mean @ log_y) + TRUST_IN_LINEARITY) / (spread + TRUST_IN_LINEARITY)
-        exponent = min(max(wanted, EXPONENTS[0]), EXPONENTS[1])
-        return Law(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
+        fitted = (float(from_mean @ log_y) + TRUST_IN_LINEARITY) / (spread + TRUST_IN_LINEARITY)
+        exponent = min(max(fitted, EXPONENTS[0]), EXPONENTS[1])
+        return CapacityLaw(float(np.exp(np.mean(log_y - exponent * log_x))), exponent)
 
     def __call__(self, x: Vector) -> Vector:
         return self.rate * x**self.exponent
@@ -97,12 +96,12 @@ class Samples:
     count: Vector
     scatter: float
     """Sum of squared deviations of all samples from the mean at their position."""
-    law: Law
+    law: CapacityLaw
     scale: float
 
     @staticmethod
     def of(x: Sequence[float], y: Sequence[float], reach: float = 0.0) -> Samples:
-        """`reach` is the largest position that will be asked about, where it lies beyond the samples."""
+        """`reach` is the largest position to predict, where it lies beyond the samples."""
         given_x, given_y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
         if given_x.ndim != 1 or given_x.shape != given_y.shape or not given_x.size:
             raise BadMatrixError(f"a fit needs as many targets as positions, got {given_y.size} for {given_x.size}")
@@ -110,17 +109,12 @@ class Samples:
             raise BadMatrixError("a fit needs finite samples at positive positions, got one that is not")
         at, group, count = np.unique(given_x, return_inverse=True, return_counts=True)
         mean = np.bincount(group, weights=given_y) / count
-        law = Law.of(at, mean)
-        left = mean - law(at)
+        law = CapacityLaw.of(at, mean)
+        residual = mean - law(at)
         far = float(law(np.array([max(float(at.max()), reach)]))[0])
-        scale = max(float(np.sqrt(np.mean(left**2))), SMALLEST_SCALE * far) or 1.0
+        scale = max(float(np.sqrt(np.mean(residual**2))), SMALLEST_SCALE * far) or 1.0
         scatter = float(np.sum(((given_y - mean[group]) / scale) ** 2))
-        return Samples(x=at, y=left / scale, count=count.astype(float), scatter=scatter, law=law, scale=scale)
-
-    @property
-    def repeats(self) -> float:
-        """Degrees of freedom that tell about noise alone."""
-        return float(self.count.sum() - self.count.size)
+        return Samples(x=at, y=residual / scale, count=count.astype(float), scatter=scatter, law=law, scale=scale)
 
     def length_bounds(self) -> tuple[float, float]:
         """A bend takes three samples to be seen, and anything much longer than the range is a line."""
@@ -129,14 +123,21 @@ class Samples:
         shortest = 2.0 * median(np.diff(self.x).tolist())
         return (shortest, 4.0 * max(float(self.x[-1] - self.x[0]), shortest))
 
+    def posterior(self) -> Posterior:
+        """The prior is centred on what we expect unseen: half the range, the targets' own deviation, little noise."""
+        low, high = self.length_bounds()
+        centre = np.log([max(low, high / 8.0), 1.0, 0.05])
+        return Posterior(x=self.x, y=self.y, count=self.count, scatter=self.scatter, centre=centre)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GaussianProcess:
-    """A fitted process: `predict` is all one needs."""
+    """A fitted process. `predict` is what its users call."""
 
     samples: Samples
     hyperparameters: Hyperparameters
-    factor: NDArray[np.float64]
+    whitening: NDArray[np.float64]
+    """Inverse of the Cholesky factor of the noisy kernel matrix."""
     weights: Vector
 
     @staticmethod
@@ -153,9 +154,9 @@ class GaussianProcess:
         away = (at[:, None] - self.samples.x[None, :]) / chosen.length_scale
         cross = chosen.amplitude**2 * np.exp(-0.5 * away**2)
         with one_thread(len(at)):
-            solved = dpotrs(self.factor, cross.T, lower=1)[0]
-        mean = self.samples.law(at) + self.samples.scale * np.einsum("ij,j->i", cross, self.weights)
-        variance = chosen.amplitude**2 - np.einsum("ij,ji->i", cross, solved)
+            whitened = cross @ self.whitening.T
+            mean = self.samples.law(at) + self.samples.scale * (cross @ self.weights)
+        variance = chosen.amplitude**2 - np.einsum("ij,ij->i", whitened, whitened)
         return mean, np.maximum(variance, 0.0) * self.samples.scale**2
 
     @property
@@ -165,53 +166,44 @@ class GaussianProcess:
 
 
 @cache
-def _blas() -> ThreadpoolController:
+def _blas() -> Any:
+    """The threads of numpy's linear algebra; null where threadpoolctl, which only saves time, is not installed."""
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ModuleNotFoundError:
+        return None
     return ThreadpoolController()
 
 
 def one_thread(rows: int) -> AbstractContextManager[object]:
     """Matrices of a hundred rows are too small to share: on a busy machine threads made a fit 50 times slower."""
-    if rows <= SMALL:
+    if rows <= SMALL or (blas := _blas()) is None:
         return nullcontext()
-    context: AbstractContextManager[object] = _blas().limit(limits=1)
+    context: AbstractContextManager[object] = blas.limit(limits=1)
     return context
 
 
 @lru_cache(maxsize=512)
 def _fit(x: tuple[float, ...], y: tuple[float, ...], reach: float, given: Hyperparameters | None) -> GaussianProcess:
     samples = Samples.of(x, y, reach)
-    with one_thread(len(samples.x)):
-        chosen = given or choose_hyperparameters(samples)
-        theta = np.log([chosen.length_scale, chosen.amplitude, chosen.noise])
-        factor, problem = dpotrf(covariance(theta, samples.x, samples.count)[1], lower=1, clean=1)
-        if problem:
-            raise _bad_matrix(samples)
-        weights = dpotrs(factor, samples.y, lower=1)[0]
-    return GaussianProcess(samples=samples, hyperparameters=chosen, factor=factor, weights=weights)
+    try:
+        with one_thread(len(samples.x)):
+            chosen = given or choose_hyperparameters(samples)
+            theta = np.log([chosen.length_scale, chosen.amplitude, chosen.noise])
+            whitening = np.linalg.inv(np.linalg.cholesky(samples.posterior().covariance(theta)[1]))
+            weights = whitening.T @ (whitening @ samples.y)
+    except np.linalg.LinAlgError as error:
+        raise BadMatrixError(
+            f"kernel matrix of {samples.x.size} positions is not positive definite, noise included"
+        ) from error
+    return GaussianProcess(samples=samples, hyperparameters=chosen, whitening=whitening, weights=weights)
 
 
 def choose_hyperparameters(samples: Samples) -> Hyperparameters:
     """The most likely ones inside the bounds: the best of a few length scales, then up from there."""
-    length_bounds = samples.length_bounds()
-    bounds = np.log([length_bounds, AMPLITUDE_BOUNDS, NOISE_BOUNDS])
-    centre = prior_centre(length_bounds)
-    starts = np.tile(centre, (LENGTHS_TRIED, 1))
+    bounds = np.log([samples.length_bounds(), AMPLITUDE_BOUNDS, NOISE_BOUNDS])
+    posterior = samples.posterior()
+    starts = np.tile(posterior.centre, (LENGTHS_TRIED, 1))
     starts[:, 0] = np.linspace(bounds[0, 0], bounds[0, 1], LENGTHS_TRIED + 1)[:-1]
-    try:
-        found = most_likely(
-            starts, bounds[:, 0], bounds[:, 1], samples.x, samples.y, samples.count, samples.scatter, centre
-        )
-    except np.linalg.LinAlgError as error:
-        raise _bad_matrix(samples) from error
-    length_scale, amplitude, noise = np.exp(found).tolist()
+    length_scale, amplitude, noise = np.exp(posterior.most_likely(starts, bounds[:, 0], bounds[:, 1])).tolist()
     return Hyperparameters(length_scale=length_scale, amplitude=amplitude, noise=noise)
-
-
-def prior_centre(length_bounds: tuple[float, float]) -> Vector:
-    """Logarithms of what we expect unseen: half the range, the targets' own deviation, a little of it as noise."""
-    low, high = length_bounds
-    return np.log([max(low, high / 8.0), 1.0, 0.05])
-
-
-def _bad_matrix(samples: Samples) -> BadMatrixError:
-    return BadMatrixError(f"kernel matrix of {samples.x.size} positions is not positive definite, noise included")

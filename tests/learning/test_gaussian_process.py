@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
 
-from sluice.learning.gp import (
+from sluice.learning.gaussian_process import (
     AMPLITUDE_BOUNDS,
     NOISE_BOUNDS,
     BadMatrixError,
@@ -12,9 +12,8 @@ from sluice.learning.gp import (
     Hyperparameters,
     Samples,
     choose_hyperparameters,
-    prior_centre,
 )
-from sluice.learning.likelihood import covariance, information, negative_log_posterior
+from sluice.learning.likelihood import Posterior
 
 KNOWN = Hyperparameters(length_scale=3.0, amplitude=0.8, noise=0.1)
 
@@ -41,53 +40,50 @@ def test_posterior_is_the_one_scikit_learn_computes_from_every_single_sample():
     np.testing.assert_allclose(variance, (deviation * scale) ** 2, rtol=1e-6, atol=1e-9 * scale**2)
 
 
-def posterior(samples, theta):
-    centre = prior_centre(samples.length_bounds())
-    return negative_log_posterior(theta, samples.x, samples.y, samples.count, samples.scatter, centre)
-
-
 @pytest.mark.parametrize("x", [[4], [1, 2, 4, 8], [1, 1, 1, 2, 5, 5, 9, 12]])
 def test_gradient_of_the_likelihood_agrees_with_finite_differences(x):
-    samples = Samples.of(x, list(noisy_capacity(2, x)))
+    posterior = Samples.of(x, list(noisy_capacity(2, x))).posterior()
     for theta in (np.log([2.0, 1.0, 0.1]), np.log([7.0, 0.4, 0.5])):
-        numeric = approx_fprime(theta, lambda at: posterior(samples, at)[0], 1e-7)
-        np.testing.assert_allclose(posterior(samples, theta)[1], numeric, rtol=1e-4, atol=1e-4)
+        numeric = approx_fprime(theta, lambda at: posterior.at(at).value, 1e-7)
+        np.testing.assert_allclose(posterior.at(theta).gradient, numeric, rtol=1e-4, atol=1e-4)
 
 
-def test_information_is_the_curvature_one_expects_of_samples_drawn_from_the_process():
+def test_the_expected_curvature_is_the_mean_over_samples_drawn_from_the_process():
     x, theta = np.array([1.0, 2.0, 4.0, 5.0, 9.0]), np.log([3.0, 0.8, 0.2])
     count = np.array([3.0, 1.0, 2.0, 1.0, 1.0])
     rng = np.random.default_rng(5)
-    factor = np.linalg.cholesky(covariance(theta, x, count)[1])
+
+    def posterior(y, scatter):
+        return Posterior(x=x, y=y, count=count, scatter=scatter, centre=theta)
+
+    factor = np.linalg.cholesky(posterior(x, 0.0).covariance(theta)[1])
     curvature = np.zeros((3, 3))
     draws = 3000
     for _ in range(draws):
-        y = factor @ rng.standard_normal(5)
-        scatter = 0.2**2 * rng.chisquare(3)
-
-        def slope(at, y=y, scatter=scatter):
-            return negative_log_posterior(at, x, y, count, scatter, theta)[1]
-
-        curvature += np.array([(slope(theta + step) - slope(theta - step)) / 2e-4 for step in 1e-4 * np.eye(3)]) / draws
-    np.testing.assert_allclose(curvature, information(theta, x, count), rtol=0.1, atol=0.15)
+        drawn = posterior(factor @ rng.standard_normal(5), 0.2**2 * rng.chisquare(3))
+        slopes = [drawn.at(theta + step).gradient - drawn.at(theta - step).gradient for step in 1e-4 * np.eye(3)]
+        curvature += np.array(slopes) / 2e-4 / draws
+    expected = posterior(x, 0.0).at(theta).expected_curvature()
+    np.testing.assert_allclose(curvature, expected, rtol=0.1, atol=0.15)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([0.0, 0.02, 0.3]))
 @settings(max_examples=60, deadline=None)
-def test_no_other_climber_finds_more_likely_hyperparameters(seed, size, noise):
+def test_no_other_search_finds_more_likely_hyperparameters(seed, size, noise):
     rng = np.random.default_rng(seed)
     x = rng.integers(1, 40, size)
     samples = Samples.of(x.tolist(), noisy_capacity(seed, x, noise, contention=0.05).tolist())
     chosen = choose_hyperparameters(samples)
     ours = np.log([chosen.length_scale, chosen.amplitude, chosen.noise])
+    posterior = samples.posterior()
     other = minimize(
-        lambda theta: posterior(samples, theta),
+        lambda theta: ((point := posterior.at(theta)).value, point.gradient),
         ours,
         jac=True,
         method="L-BFGS-B",
         bounds=np.log([samples.length_bounds(), AMPLITUDE_BOUNDS, NOISE_BOUNDS]),
     )
-    value = posterior(samples, ours)[0]
+    value = posterior.at(ours).value
     assert value <= other.fun + 1e-4 * (1 + abs(value))
 
 

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from sluice.learning.flow_model import OUT, Dataflow
+from sluice.learning.flow_model import OUT, FlowModel
 from sluice.learning.throughput import LinearFunction, MinimumFunction, TanhFunction
 from sluice.model import Topology
 
 
 def chain(load=100.0, selectivity=2.0):
-    return Dataflow(
+    return FlowModel(
         Topology.of(("map", "count"), (("map", "count"),)),
         {("map", "count"): LinearFunction(k=(selectivity,)), ("count", OUT): LinearFunction(k=(1.0,))},
         {("map", "count"): 1.0, ("count", OUT): 1.0},
@@ -19,7 +19,7 @@ def chain(load=100.0, selectivity=2.0):
 def diamond():
     """A source that splits, one branch that levels off, a join that waits for its slower input."""
     edges = (("s", "a"), ("s", "b"), ("a", "j"), ("b", "j"))
-    return Dataflow(
+    return FlowModel(
         Topology.of(("s", "a", "b", "j"), edges),
         {
             ("s", "a"): LinearFunction(k=(0.7,)),
