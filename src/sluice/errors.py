@@ -16,3 +16,8 @@ class BadInputError(SluiceError, ValueError):
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInputError:
     """The same wording for every registry: what was asked for and what there is."""
     return BadInputError(f"unknown {kind} {name!r}; known: {', '.join(sorted(allowed))}")
+
+
+def missing_extra(what: str, package: str, extra: str) -> BadInputError:
+    """A feature whose package is not installed, and the extra that brings it."""
+    return BadInputError(f"{what} needs the package {package}: install sluice[{extra}]")

@@ -14,7 +14,7 @@ from sluice.cli.listings import AsJson, show
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Worker
-from sluice.placement import Placed, PlacementRequest, placers
+from sluice.placement import PlacementRequest, PlacementResult, placers
 from sluice.placement.profile import read_placement, read_profile, together
 
 EXIT_NO_PLAN = 1
@@ -91,7 +91,7 @@ def _cluster(workers: int, slots: str) -> Cluster:
 
 
 def _show_count(request: PlacementRequest, as_json: bool) -> None:
-    from sluice.placement.counting import count_plans
+    from sluice.placement.enumeration import count_plans
     from sluice.placement.problem import build
 
     plans = count_plans(build(request))
@@ -101,7 +101,7 @@ def _show_count(request: PlacementRequest, as_json: bool) -> None:
     Console().print(f"{plans:,} distinct plans for {request.tasks} tasks in {request.cluster.slots} slots")
 
 
-def _show(request: PlacementRequest, placed: Placed, strategy: str, as_json: bool) -> None:
+def _show(request: PlacementRequest, placed: PlacementResult, strategy: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(_answer(placed, strategy), indent=2))
         return
@@ -115,7 +115,7 @@ def _show(request: PlacementRequest, placed: Placed, strategy: str, as_json: boo
     console.print(f"[dim]{strategy}: {placed.explored:,} alternatives in {placed.elapsed_s * 1000:.1f} ms[/dim]")
 
 
-def _answer(placed: Placed, strategy: str) -> dict[str, Any]:
+def _answer(placed: PlacementResult, strategy: str) -> dict[str, Any]:
     return {
         "feasible": placed.feasible,
         "strategy": strategy,

@@ -9,8 +9,7 @@ from sluice.lab.simulator import SimulatedJob
 from sluice.lab.simulator.state import make_shape
 from sluice.model import Cluster
 from sluice.placement import Placer
-from sluice.placement.loads import UnitCosts
-from sluice.placement.planner import PlacementPlanner
+from sluice.placement.planner import PlacementPlanner, UnitCosts
 from sluice.registry import parameter
 
 
