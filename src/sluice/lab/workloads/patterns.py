@@ -66,7 +66,7 @@ class Square(_Pattern):
 
 @workload("convergence")
 @dataclass(frozen=True, kw_only=True)
-class Convergence(_Pattern):
+class ConvergenceSteps(_Pattern):
     """Nothing, then a high load, then a part of it: how long does a policy take to settle?"""
 
     quiet_minutes: int = parameter(10, "without any load")
