@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from sluice.errors import missing_extra
+from sluice.errors import needs_extra
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,10 +35,8 @@ class Compiler:
     def _compile(self) -> None:
         if not self._waiting:
             return
-        try:
+        with needs_extra(self._what, self._extra):
             from numba import njit
-        except ImportError as error:
-            raise missing_extra(self._what, "numba", self._extra) from error
         compiled = {id(placeholder): njit(cache=True)(function) for placeholder, function in self._waiting.items()}
         modules = {id(function.__globals__): function.__globals__ for function in self._waiting.values()}
         for names in modules.values():

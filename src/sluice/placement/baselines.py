@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sluice.errors import BadInputError, missing_extra
+from sluice.errors import BadInputError, needs_extra
 from sluice.placement.problem import Counts, PlacementProblem, build
 from sluice.placement.request import PlacementRequest, PlacementResult, TaskLoad, placer
 from sluice.registry import parameter
@@ -138,10 +138,8 @@ class _Programme:
     """The variables: how many replicas of each operator sit on each worker."""
 
     def __init__(self, request: PlacementRequest, joint: bool, hop_share: float) -> None:
-        try:
+        with needs_extra("the placement strategy 'odrp'", "placement"):
             from ortools.sat.python import cp_model
-        except ImportError as error:
-            raise missing_extra("the placement strategy 'odrp'", "ortools", "placement") from error
 
         self._cp: Any = cp_model
         self.request = request

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from sluice.errors import missing_extra
+from sluice.errors import needs_extra
 from sluice.model import Cluster, Edge, Graph, Operator
 from sluice.placement.enumeration import ParetoSet, list_plans, plan_costs
 from sluice.placement.local_search import LocalSearch, reduce_excess, steps_needed, thresholds
@@ -242,10 +242,8 @@ def fewest_moves(problem: PlacementProblem, before: Counts, counts: Counts, cost
 
 def name_workers(problem: PlacementProblem, before: Counts, counts: Counts) -> Counts:
     """The same plan with interchangeable workers renamed so that the most tasks stay: an assignment problem."""
-    try:
+    with needs_extra("the placement strategy 'caps'", "placement"):
         from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise missing_extra("moving few tasks", "scipy", "placement") from error
 
     named = counts.copy()
     for kind in np.unique(problem.arrays.kind):
