@@ -22,9 +22,9 @@ from rich.table import Table
 from sluice.lab.reproduce.capsys_jobs import join, m5d_2xlarge
 from sluice.lab.reproduce.capsys_runs import request as job_request
 from sluice.model import Cluster, Edge, Graph, Operator
-from sluice.placement import Placed, PlacementRequest, TaskLoad
+from sluice.placement import PlacementRequest, PlacementResult, TaskLoad
 from sluice.placement.caps import Caps
-from sluice.placement.problem import Problem, build
+from sluice.placement.problem import PlacementProblem, build
 from sluice.placement.profile import read_profile
 
 PAPER_THRESHOLDS = ((0.08, 0.15, 0.6), (0.15, 0.25, 0.8), (0.25, 0.3, 0.9))
@@ -43,11 +43,11 @@ def q2_join(workers: int, slots: int) -> PlacementRequest:
     return small.model_copy(update={"parallelism": grown, "cluster": Cluster.uniform(workers, slots)})
 
 
-def seconds(placer: Caps, wish: PlacementRequest, repeats: int) -> tuple[float, Placed]:
+def seconds(placer: Caps, request: PlacementRequest, repeats: int) -> tuple[float, PlacementResult]:
     times = []
     for _ in range(repeats):
         started_s = time.process_time()
-        placed = placer.place(wish)
+        placed = placer.place(request)
         times.append(time.process_time() - started_s)
     return statistics.median(times), placed
 
@@ -57,13 +57,13 @@ def first_plans(repeats: int) -> None:
         "tasks", "thresholds cpu io net", "caps", "solver", "solver / caps", title="first plan within thresholds"
     )
     for (workers, slots), limits in itertools.product(((16, 16), (16, 64)), PAPER_THRESHOLDS):
-        wish = q2_join(workers, slots)
+        request = q2_join(workers, slots)
         placer = Caps(cpu=limits[0], io=limits[1], net=limits[2], first=True)
-        took_s, placed = seconds(placer, wish, repeats)
+        took_s, placed = seconds(placer, request, repeats)
         assert placed.feasible, placed.reason
-        solver_s, _, _ = solved(build(wish), limits=np.array(limits), timeout_s=60.0)
+        solver_s, _, _ = solved(build(request), limits=np.array(limits), timeout_s=60.0)
         table.add_row(
-            f"{wish.tasks}",
+            f"{request.tasks}",
             str(limits),
             f"{took_s * 1e3:.1f} ms",
             f"{solver_s * 1e3:.0f} ms",
@@ -78,14 +78,14 @@ def growth(sizes: tuple[tuple[int, int], ...], repeats: int) -> None:
     base_s = 0.0
     points = []
     for workers, slots in sizes:
-        wish = q2_join(workers, slots)
-        took_s, placed = seconds(Caps(), wish, repeats)
+        request = q2_join(workers, slots)
+        took_s, placed = seconds(Caps(), request, repeats)
         base_s = base_s or took_s
-        points.append((math.log(wish.tasks), math.log(took_s)))
+        points.append((math.log(request.tasks), math.log(took_s)))
         gap = "proven best" if placed.gap == 0 else f"{placed.gap:.3f}"
         table.add_row(
             f"{workers} x {slots}",
-            f"{wish.tasks}",
+            f"{request.tasks}",
             f"{took_s * 1e3:.1f} ms",
             f"{took_s / base_s:.1f}",
             f"{placed.explored:,}",
@@ -126,7 +126,7 @@ def random_requests(number: int) -> Iterator[tuple[str, PlacementRequest]]:
         )
 
 
-def random_plan_costs(problem: Problem, plans: int, seed: int = 3) -> np.ndarray:
+def random_plan_costs(problem: PlacementProblem, plans: int, seed: int = 3) -> np.ndarray:
     """Costs of plans drawn uniformly over slots."""
     arrays = problem.arrays
     layers, workers = arrays.pinned.shape
@@ -154,7 +154,7 @@ def random_plan_costs(problem: Problem, plans: int, seed: int = 3) -> np.ndarray
 
 
 def solved(
-    problem: Problem, *, limits: np.ndarray | None = None, timeout_s: float
+    problem: PlacementProblem, *, limits: np.ndarray | None = None, timeout_s: float
 ) -> tuple[float, float | None, float | None]:
     """CP-SAT: any plan within the limits, or the plan with the lowest sum of costs: (seconds, sum, proven bound)."""
     from ortools.sat.python import cp_model
@@ -197,7 +197,7 @@ def solved(
     return took_s, (solver.objective_value - even) / PRECISION, (solver.best_objective_bound - even) / PRECISION
 
 
-def _terms(model, problem: Problem, load: np.ndarray, count: list[list], w: int, d: int) -> list:  # type: ignore[no-untyped-def, type-arg]
+def _terms(model, problem: PlacementProblem, load: np.ndarray, count: list[list], w: int, d: int) -> list:  # type: ignore[no-untyped-def, type-arg]
     arrays = problem.arrays
     if d < 2:
         return [int(load[layer]) * count[layer][w] for layer in range(len(load))]
@@ -216,7 +216,7 @@ def _terms(model, problem: Problem, load: np.ndarray, count: list[list], w: int,
     return terms
 
 
-def quality(wishes: list[tuple[str, PlacementRequest]], plans: int, solver_s: float) -> None:
+def quality(requests: list[tuple[str, PlacementRequest]], plans: int, solver_s: float) -> None:
     title = (
         f"quality: against {plans:,} random plans, and against the lowest sum of costs a solver finds in {solver_s:g} s"
     )
@@ -233,9 +233,9 @@ def quality(wishes: list[tuple[str, PlacementRequest]], plans: int, solver_s: fl
     )
     beaten = worse = 0
     over_solver = []
-    for name, wish in wishes:
-        problem = build(wish)
-        placed = Caps().place(wish)
+    for name, request in requests:
+        problem = build(request)
+        placed = Caps().place(request)
         assert placed.costs is not None
         mine = np.array([placed.costs.cpu, placed.costs.io, placed.costs.net])
         random_costs = random_plan_costs(problem, plans)
@@ -250,7 +250,7 @@ def quality(wishes: list[tuple[str, PlacementRequest]], plans: int, solver_s: fl
             over_solver.append(mine.sum() - optimum)
         table.add_row(
             name,
-            f"{wish.tasks}",
+            f"{request.tasks}",
             " ".join(f"{value:.3f}" for value in mine),
             f"{mine.sum():.3f}",
             f"{best:.3f}",
@@ -260,8 +260,9 @@ def quality(wishes: list[tuple[str, PlacementRequest]], plans: int, solver_s: fl
         )
     console.print(table)
     console.print(
-        f"random plans that beat caps: {beaten}; cases where a random plan has a lower sum: {worse} of {len(wishes)}; "
-        f"caps above the solver's sum by {np.mean(over_solver):.4f} on average, {np.max(over_solver):.4f} at most "
+        f"random plans that beat caps: {beaten}; cases where a random plan has a lower sum: {worse} of "
+        f"{len(requests)}; caps above the solver's sum by {np.mean(over_solver):.4f} on average, "
+        f"{np.max(over_solver):.4f} at most "
         f"(below 0: the solver ran out of time)\n"
     )
 
@@ -276,9 +277,9 @@ def main() -> None:
     first_plans(repeats)
     growth(SIZES, repeats)
     files = sorted(arguments.profiles.glob("*.json")) if arguments.profiles else []
-    wishes = [(path.stem, read_profile(path).request(Cluster.uniform(4, 8))) for path in files]
-    wishes += [("q2-join 4 x 16", q2_join(4, 16)), *random_requests(4 if arguments.short else 20)]
-    quality(wishes, 50_000, 2.0 if arguments.short else 10.0)
+    requests = [(path.stem, read_profile(path).request(Cluster.uniform(4, 8))) for path in files]
+    requests += [("q2-join 4 x 16", q2_join(4, 16)), *random_requests(4 if arguments.short else 20)]
+    quality(requests, 50_000, 2.0 if arguments.short else 10.0)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from sluice.control.guards import Guards
 from sluice.journal.file import MemoryJournal, read_runs
 from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import pipelines
-from sluice.lab.placing import Placing, Workers
+from sluice.lab.placing import PlacementSetup, UniformCluster
 from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.summary import summarise
 from sluice.lab.workloads import workloads
 from sluice.placement import placers
 from sluice.policy import policies
 
-CLUSTER = Workers(workers=12, slots=8, cpu=3.0).cluster()
+CLUSTER = UniformCluster(workers=12, slots=8, cpu=3.0).cluster()
 
 
 def throughput_share(strategy: str) -> tuple[float, tuple[CycleReport, ...]]:
@@ -29,7 +29,7 @@ def throughput_share(strategy: str) -> tuple[float, tuple[CycleReport, ...]]:
         workload=workloads.create("constant"),
         guards=Guards(max_slots=CLUSTER.slots, cooldown_s=120.0),
         duration_s=1800.0,
-        placing=Placing(placer=placers.create(strategy), cluster=CLUSTER),
+        placing=PlacementSetup(placer=placers.create(strategy), cluster=CLUSTER),
     )
     engine, initial = simulated_engine(spec)
     journal = MemoryJournal()
@@ -73,4 +73,4 @@ def test_bad_input_is_one_line(arguments: list[str], complaint: str, capsys: pyt
 
 
 def test_workers_without_a_capacity_slow_nobody() -> None:
-    assert all(worker.cpu is None for worker in Workers().cluster().workers)
+    assert all(worker.cpu is None for worker in UniformCluster().cluster().workers)

@@ -1,4 +1,4 @@
-"""CAPS finds what exhaustive search finds, keeps what it is told to keep, and explains itself."""
+"""CAPS finds what exhaustive search finds, keeps what must stay, and explains itself."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hypothesis import given, settings
 
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Placement, Worker
-from sluice.placement import Placed, PlacementRequest, TaskGroup, TaskLoad, placers
-from sluice.placement.caps import Caps
-from sluice.placement.front import Approach, Front, enumerate_front
-from sluice.placement.hunt import PROOF_NODES
+from sluice.placement import PlacementRequest, PlacementResult, TaskGroup, TaskLoad, placers
+from sluice.placement.caps import PROOF_NODES, Caps
+from sluice.placement.enumeration import ParetoSet
+from sluice.placement.local_search import LocalSearch
 from sluice.placement.problem import build
 from tests.placement.brute import all_plans, chain, costs, mixed_cluster, pareto, small_requests
 
 
-def vector(placed: Placed) -> tuple[float, float, float]:
+def vector(placed: PlacementResult) -> tuple[float, float, float]:
     assert placed.costs is not None
     return (placed.costs.cpu, placed.costs.io, placed.costs.net)
 
@@ -27,9 +27,9 @@ def vector(placed: Placed) -> tuple[float, float, float]:
 @given(small_requests(most_tasks=8))
 def test_pruned_search_returns_the_pareto_costs_of_exhaustive_search(request: PlacementRequest) -> None:
     expected = pareto([costs(request, plan) for plan in all_plans(request)])
-    front = Front(build(request).arrays)
-    assert enumerate_front(front, np.full(3, np.inf), 10**9)
-    found = np.array(sorted(tuple(np.round(vector, 7)) for vector in front.costs))
+    kept = ParetoSet(build(request).arrays)
+    assert kept.enumerate_plans(np.full(3, np.inf), 10**9)
+    found = np.array(sorted(tuple(np.round(vector, 7)) for vector in kept.costs))
     assert found == pytest.approx(expected, abs=1e-6)
     chosen = np.array(vector(Caps().place(request)))
     assert np.abs(expected - chosen).max(axis=1).min() < 1e-6
@@ -40,23 +40,23 @@ def test_pruned_search_returns_the_pareto_costs_of_exhaustive_search(request: Pl
 def test_thresholds_keep_exactly_the_unbeaten_plans_below_them(request: PlacementRequest) -> None:
     vectors = [costs(request, plan) for plan in all_plans(request)]
     limits = np.median(np.array(vectors), axis=0)
-    front = Front(build(request).arrays)
-    assert enumerate_front(front, limits, 10**9)
+    kept = ParetoSet(build(request).arrays)
+    assert kept.enumerate_plans(limits, 10**9)
     inside = [found for found in vectors if (np.array(found) <= limits + 1e-9).all()]
     if inside:
-        found = np.array(sorted(tuple(np.round(vector, 7)) for vector in front.costs))
+        found = np.array(sorted(tuple(np.round(vector, 7)) for vector in kept.costs))
         assert found == pytest.approx(pareto(inside), abs=1e-6)
     else:
-        assert not front.costs
+        assert not kept.costs
 
 
 @pytest.mark.parametrize("slots", [8, 12])
 def test_the_local_search_reaches_what_enumeration_proves(slots: int) -> None:
     """Four operators on four workers: large enough to be hard, small enough to be certain."""
     problem = build(chain(slots // 2, slots, slots // 2, slots, workers=4, slots=slots))
-    exact, near = Front(problem.arrays), Front(problem.arrays)
-    assert enumerate_front(exact, np.full(3, np.inf), 10**8)
-    Approach(near, 100, lambda: False, np.zeros(3)).run()
+    exact, near = ParetoSet(problem.arrays), ParetoSet(problem.arrays)
+    assert exact.enumerate_plans(np.full(3, np.inf), 10**8)
+    LocalSearch(near, 100, lambda: False, np.zeros(3)).run()
     assert np.min([found.sum() for found in near.costs]) <= np.min([found.sum() for found in exact.costs]) + 0.01
 
 
@@ -104,9 +104,9 @@ def test_the_chosen_plan_has_the_lowest_sum_of_costs(request: PlacementRequest) 
 
 def test_looking_only_for_cheaper_plans_finds_the_cheapest() -> None:
     problem = build(chain(4, 6, 5, 3, workers=4, slots=5))
-    whole, cheaper = Front(problem.arrays), Front(problem.arrays)
-    assert enumerate_front(whole, np.full(3, np.inf), 10**8)
-    assert enumerate_front(cheaper, np.full(3, np.inf), 10**8, cheapest=3.0)
+    whole, cheaper = ParetoSet(problem.arrays), ParetoSet(problem.arrays)
+    assert whole.enumerate_plans(np.full(3, np.inf), 10**8)
+    assert cheaper.enumerate_plans(np.full(3, np.inf), 10**8, cheapest=3.0)
     assert min(found.sum() for found in cheaper.costs) == pytest.approx(min(found.sum() for found in whole.costs))
     assert cheaper.explored < whole.explored
 
@@ -202,6 +202,6 @@ def test_parameters_fail_early(setting: dict[str, object], complaint: str) -> No
 
 def test_the_budget_is_counted_in_nodes_so_that_machines_agree() -> None:
     problem = build(chain(30, 40, 30, workers=8, slots=16))
-    front = Front(problem.arrays)
-    assert not enumerate_front(front, np.full(3, np.inf), 1000)
-    assert front.explored == 1000 < PROOF_NODES
+    kept = ParetoSet(problem.arrays)
+    assert not kept.enumerate_plans(np.full(3, np.inf), 1000)
+    assert kept.explored == 1000 < PROOF_NODES

@@ -8,13 +8,12 @@ from hypothesis import given, settings
 
 from sluice.model import Cluster, Edge, Graph, Operator, Worker
 from sluice.placement import PlacementRequest, TaskGroup, TaskLoad
-from sluice.placement.bounds import lower_bounds
-from sluice.placement.columns import plan_costs
-from sluice.placement.problem import Counts, Problem, build
+from sluice.placement.enumeration import plan_costs
+from sluice.placement.problem import Counts, PlacementProblem, build, lower_bounds
 from tests.placement.brute import Plan, all_plans, chain, costs, small_requests
 
 
-def counts_of(problem: Problem, plan: Plan) -> Counts:
+def counts_of(problem: PlacementProblem, plan: Plan) -> Counts:
     names = [worker.name for worker in problem.request.cluster.workers]
     order = [names.index(worker.name) for worker in problem.workers]
     return np.array([[plan[operator][worker] for worker in order] for operator in problem.operators], np.int64)

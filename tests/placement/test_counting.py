@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from sluice.errors import BadInputError
 from sluice.model import Placement
 from sluice.placement import PlacementRequest
-from sluice.placement.counting import count_plans
-from sluice.placement.front import NO_LIMITS, list_plans
+from sluice.placement.enumeration import NO_LIMITS, count_plans, list_plans
 from sluice.placement.problem import build
 from tests.placement.brute import all_plans, chain, mixed_cluster, small_requests
 
@@ -51,7 +50,7 @@ def test_counting_listing_and_brute_force_agree(request: PlacementRequest) -> No
     assert enumerated(request) == expected
 
 
-def test_workers_of_different_sizes_and_pinned_tasks_are_told_apart() -> None:
+def test_workers_of_different_sizes_or_with_pinned_tasks_are_not_interchangeable() -> None:
     mixed = chain(2, 3, workers=1, slots=9).model_copy(update={"cluster": mixed_cluster()})
     pinned = mixed.model_copy(update={"pinned": Placement(tasks={"s1": {"a": 1}, "l1": {"b": 1}})})
     for request in (mixed, pinned):

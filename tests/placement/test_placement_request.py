@@ -5,7 +5,7 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Graph, Observation, Operator, OperatorMetrics, Placement
 from sluice.placement import PlacementRequest
-from sluice.placement.loads import loads_at, observed_unit_costs
+from sluice.placement.planner import loads_at, observed_unit_costs
 
 GRAPH = Graph(operators=(Operator(name="a"), Operator(name="b")))
 

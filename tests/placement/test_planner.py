@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from sluice.errors import SluiceError
 from sluice.model import Cluster, Edge, Graph, Observation, Operator, OperatorMetrics, Placement
 from sluice.placement import PlacementRequest, placers
-from sluice.placement.loads import UnitCosts
-from sluice.placement.planner import PlacementPlanner, expected_input_rates
-from sluice.placement.problem import NET, build
-from sluice.placement.traffic import remote_shares
+from sluice.placement.planner import PlacementPlanner, UnitCosts, expected_input_rates
+from sluice.placement.problem import NET, build, remote_shares
 from tests.placement.brute import small_requests
 
 GRAPH = Graph(
@@ -60,9 +58,9 @@ def test_before_anything_ran_the_profile_decides() -> None:
 
 def test_what_runs_well_stays_where_it_is() -> None:
     planner = PlacementPlanner(placer=placers.create("caps"), cluster=Cluster.uniform(4, 4))
-    wish = {"source": 1, "heavy": 4, "light": 7}
-    placement, _ = planner(GRAPH, wish, observed(), None)
-    again, sentence = planner(GRAPH, wish, observed(400.0), placement)
+    parallelism = {"source": 1, "heavy": 4, "light": 7}
+    placement, _ = planner(GRAPH, parallelism, observed(), None)
+    again, sentence = planner(GRAPH, parallelism, observed(400.0), placement)
     assert again == placement
     assert "moving 0 of 12 tasks" in sentence
 

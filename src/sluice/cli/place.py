@@ -1,4 +1,4 @@
-"""`sluice place`: put the tasks of profiled queries on workers. `sluice strategies`: who can do that."""
+"""`sluice place`: put the tasks of profiled queries on workers. `sluice strategies`: list the strategies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sluice.cli.listings import AsJson, show
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Worker
-from sluice.placement import Placed, PlacementRequest, placers
+from sluice.placement import PlacementRequest, PlacementResult, placers
 from sluice.placement.profile import read_placement, read_profile, together
 
 EXIT_NO_PLAN = 1
@@ -30,19 +30,17 @@ def list_strategies(as_json: AsJson = False) -> None:
 def place_command(
     profiles: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="PROFILE.json...", help="Profiled queries; several are placed with regard to each other."
-        ),
+        typer.Argument(metavar="PROFILE.json...", help="Profiled queries; several are placed together."),
     ],
     workers: Annotated[int, typer.Option(min=1, help="Number of workers.")] = 4,
     slots: Annotated[str, typer.Option(help="Slots of every worker, or one number per worker: 8,8,4,4.")] = "8",
-    strategy: Annotated[str, typer.Option(help="Who places; see 'sluice strategies'.")] = "caps",
+    strategy: Annotated[str, typer.Option(help="Placement strategy; see 'sluice strategies'.")] = "caps",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Parameter of the strategy, e.g. seed=3.")
     ] = None,
     count: Annotated[bool, typer.Option("--count", help="Only count the distinct plans, workers being alike.")] = False,
     present: Annotated[
-        Path | None, typer.Option(help="Where tasks are now: of equal plans the one that moves fewest is taken.")
+        Path | None, typer.Option(help="Where tasks are now: of equal plans, take the one that moves fewest.")
     ] = None,
     pinned: Annotated[Path | None, typer.Option(help="Tasks that must stay, as {worker: {operator: tasks}}.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw the plan into this .svg or .html file.")] = None,
@@ -50,11 +48,11 @@ def place_command(
 ) -> None:
     """Put every task on a worker so that no worker is overloaded in cpu, state access or network.
 
-    Costs are 0 for a perfectly even cluster and 1 for the worst worker there can be. Workers are named w0, w1, ...
+    Costs are 0 for a perfectly even cluster and 1 for the heaviest worker possible. Workers are named w0, w1, ...
 
     Example: sluice place q1.json --workers 4 --slots 8 --picture plan.html
 
-    Exit code 1 if there is no plan: too few slots, or thresholds (--set cpu=0.1) that none keeps.
+    Exit code 1 if there is no plan: too few slots, or thresholds (--set cpu=0.1) that no plan keeps.
     """
     profile = together([read_profile(path) for path in profiles], [path.stem for path in profiles])
     request = profile.request(
@@ -91,7 +89,7 @@ def _cluster(workers: int, slots: str) -> Cluster:
 
 
 def _show_count(request: PlacementRequest, as_json: bool) -> None:
-    from sluice.placement.counting import count_plans
+    from sluice.placement.enumeration import count_plans
     from sluice.placement.problem import build
 
     plans = count_plans(build(request))
@@ -101,9 +99,9 @@ def _show_count(request: PlacementRequest, as_json: bool) -> None:
     Console().print(f"{plans:,} distinct plans for {request.tasks} tasks in {request.cluster.slots} slots")
 
 
-def _show(request: PlacementRequest, placed: Placed, strategy: str, as_json: bool) -> None:
+def _show(request: PlacementRequest, placed: PlacementResult, strategy: str, as_json: bool) -> None:
     if as_json:
-        print(json.dumps(_answer(placed, strategy), indent=2))
+        print(json.dumps(_as_data(placed, strategy), indent=2))
         return
     console = Console()
     if not placed.feasible:
@@ -115,7 +113,7 @@ def _show(request: PlacementRequest, placed: Placed, strategy: str, as_json: boo
     console.print(f"[dim]{strategy}: {placed.explored:,} alternatives in {placed.elapsed_s * 1000:.1f} ms[/dim]")
 
 
-def _answer(placed: Placed, strategy: str) -> dict[str, Any]:
+def _as_data(placed: PlacementResult, strategy: str) -> dict[str, Any]:
     return {
         "feasible": placed.feasible,
         "strategy": strategy,

@@ -29,7 +29,7 @@ from sluice.journal.records import Choice, End
 from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import PipelineDefinition, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
-from sluice.lab.placing import Placing, Workers
+from sluice.lab.placing import PlacementSetup, UniformCluster
 from sluice.lab.run import THESIS_GUARDS, RunSpec, run, simulated_engine
 from sluice.lab.spark_run import (
     DEFAULT_DURATION_S,
@@ -186,14 +186,14 @@ def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> P
     return definition if profile is None else ProfiledPipeline(definition=definition, profile=read_profile(profile))
 
 
-def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> Placing | None:
+def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> PlacementSetup | None:
     if strategy is None:
         if settings:
             raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
         return None
     if engine != "sim":
         raise BadInputError(f"--placement is for the simulator, got --engine {engine}")
-    return Placing(placer=placers.create(strategy), cluster=build(Workers, settings, "cluster").cluster())
+    return PlacementSetup(placer=placers.create(strategy), cluster=build(UniformCluster, settings, "cluster").cluster())
 
 
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:

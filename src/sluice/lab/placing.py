@@ -1,4 +1,4 @@
-"""A run on workers of limited size: which cluster, who places, and what operators cost there."""
+"""Placement on the simulator: the cluster, the strategy, and the unit costs of operators."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from sluice.lab.simulator import SimulatedJob
 from sluice.lab.simulator.state import make_shape
 from sluice.model import Cluster
 from sluice.placement import Placer
-from sluice.placement.loads import UnitCosts
-from sluice.placement.planner import PlacementPlanner
+from sluice.placement.planner import PlacementPlanner, UnitCosts
 from sluice.registry import parameter
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workers:
+class UniformCluster:
     """Equal workers; a capacity left out is unlimited."""
 
     workers: int = parameter(4, "number of workers")
@@ -35,8 +34,8 @@ class Workers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placing:
-    """Who puts instances on which workers after every decision."""
+class PlacementSetup:
+    """The strategy that places instances after every decision, and the workers it fills."""
 
     placer: Placer
     cluster: Cluster
@@ -46,7 +45,7 @@ class Placing:
 
 
 def unit_costs(job: SimulatedJob) -> Mapping[str, UnitCosts]:
-    """What profiling every operator alone would find: the simulator's own costs."""
+    """What profiling every operator alone would measure: the simulator's own costs."""
     costs = make_shape(job).unit_costs
     return {
         name: UnitCosts(cpu=float(cpu), io=float(io), net=float(net))

@@ -17,7 +17,7 @@ from sluice.errors import BadInputError
 from sluice.journal.file import Journal
 from sluice.journal.records import Choice, RunHeader
 from sluice.lab.pipelines import PipelineDefinition
-from sluice.lab.placing import Placing
+from sluice.lab.placing import PlacementSetup
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
 from sluice.lab.workloads import Workload, duration_s, rate_curve
 from sluice.model import Target
@@ -52,7 +52,7 @@ class RunSpec:
     initial_parallelism: int | None = None
     """Instances of every operator at the start; null: as the pipeline says. The simulator's."""
     dry_run: bool = False
-    placing: Placing | None = None
+    placing: PlacementSetup | None = None
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "interval_s", "speedup", "slo_s"):

@@ -1,9 +1,9 @@
-"""On which worker every task runs: the cost model, CAPS and the strategies it is compared with, one file each."""
+"""On which worker every task runs: the cost model, CAPS, the strategies it is compared with, and the planner."""
 
-from sluice.placement.base import (
+from sluice.placement.request import (
     Costs,
-    Placed,
     PlacementRequest,
+    PlacementResult,
     Placer,
     TaskGroup,
     TaskLoad,
@@ -13,8 +13,8 @@ from sluice.placement.base import (
 
 __all__ = [
     "Costs",
-    "Placed",
     "PlacementRequest",
+    "PlacementResult",
     "Placer",
     "TaskGroup",
     "TaskLoad",

@@ -1,22 +1,39 @@
-"""Placing inside the control loop: after every decision, with what the decision expects every operator to take in."""
+"""Placement inside the control loop: after every decision, with the load every operator is to take in.
+
+A task's load is its operator's cost per record, from a profile or an observation, times the rate (CAPSys 5.1).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sluice.dataflow.rates import expected_input_rates
 from sluice.errors import SluiceError
 from sluice.model import Cluster, Graph, Observation, Placement
-from sluice.placement.base import PlacementRequest, Placer, TaskLoad
-from sluice.placement.loads import UnitCosts, loads_at, observed_unit_costs
+from sluice.model.base import Frozen, Name, NonNegative
+from sluice.placement.request import PlacementRequest, Placer, TaskLoad
+
+
+class UnitCosts(Frozen):
+    """Demand per record an operator takes in: core seconds, state bytes, emitted bytes."""
+
+    cpu: NonNegative = 0.0
+    io: NonNegative = 0.0
+    net: NonNegative = 0.0
+
+    def at(self, input_rate: float, tasks: int) -> TaskLoad:
+        """Load of one of `tasks` equal tasks when the operator takes in `input_rate` records/s."""
+        share = input_rate / tasks
+        return TaskLoad(cpu=self.cpu * share, io=self.io * share, net=self.net * share)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacementPlanner:
-    """Calls a strategy with per-task loads at the arriving load (CAPSys 5.1).
+    """Calls a strategy with per-task loads at the arriving load.
 
-    `units` come from profiling operators alone. Operators without any fall back to what the last window showed, which
-    overstates the cpu of operators that wait for a crowded worker.
+    `units` come from profiling operators alone. Operators without any fall back to the last window, which overstates
+    the cpu of operators that wait for a crowded worker.
     """
 
     placer: Placer
@@ -35,32 +52,40 @@ class PlacementPlanner:
             present=current,
             pinned=self.pinned,
         )
-        placed = self.placer.place(request)
-        if placed.placement is None:
-            raise SluiceError(f"placement: {placed.reason}")
-        return placed.placement, f"placement: {placed.reason}"
+        result = self.placer.place(request)
+        if result.placement is None:
+            raise SluiceError(f"placement: {result.reason}")
+        return result.placement, f"placement: {result.reason}"
 
     def _loads(self, parallelism: Mapping[str, int], observation: Observation | None) -> dict[str, TaskLoad]:
         if observation is None:
-            # nothing has run yet: every task is taken to be as busy as the next
+            # nothing has run yet: assume that every task takes in the same rate
             return {name: unit.at(parallelism[name], parallelism[name]) for name, unit in self.units.items()}
         units = {**observed_unit_costs(observation), **self.units}
         return loads_at(units, expected_input_rates(observation), parallelism)
 
 
-def expected_input_rates(observation: Observation) -> dict[str, float]:
-    """What every operator takes in once the arriving load flows through: arrivals times the observed selectivities.
+def observed_unit_costs(observation: Observation) -> dict[Name, UnitCosts]:
+    """Unit costs of the operators that took in records; `cpu` falls back to the busy share where it is not measured."""
+    units: dict[str, UnitCosts] = {}
+    for name, metrics in observation.operators.items():
+        if not metrics.input_rate:
+            continue
+        per_instance = metrics.cpu if metrics.cpu is not None else metrics.busy or 0.0
+        units[name] = UnitCosts(
+            cpu=per_instance * metrics.parallelism / metrics.input_rate,
+            io=(metrics.io_rate or 0.0) / metrics.input_rate,
+            net=(metrics.net_rate or 0.0) / metrics.input_rate,
+        )
+    return units
 
-    An operator whose selectivity is not known (it took in nothing) is taken to pass records on one for one.
-    """
-    topology = observation.topology
-    incoming = dict.fromkeys(topology.order, 0.0)
-    for name in topology.order:
-        metrics = observation.operators[name]
-        if topology.is_source(name):
-            incoming[name] = metrics.arrival_rate if metrics.arrival_rate is not None else metrics.input_rate or 0.0
-        growth = incoming[name] / metrics.input_rate if metrics.input_rate else None
-        for target in topology.successors[name]:
-            sent = (metrics.output_rates or {}).get(target, metrics.output_rate)
-            incoming[target] += incoming[name] if growth is None or sent is None else growth * sent
-    return incoming
+
+def loads_at(
+    units: Mapping[str, UnitCosts], input_rates: Mapping[str, float], parallelism: Mapping[str, int]
+) -> dict[Name, TaskLoad]:
+    """Per-task loads at these rates, for every operator whose unit costs and rate are known."""
+    return {
+        name: unit.at(input_rates[name], parallelism[name])
+        for name, unit in units.items()
+        if name in input_rates and name in parallelism
+    }

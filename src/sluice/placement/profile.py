@@ -18,7 +18,7 @@ from sluice.errors import BadInputError
 from sluice.model import Cluster, Edge, Operator, Placement, Topology
 from sluice.model.base import Frozen, Name, NonNegative, Parallelism
 from sluice.model.costs import OperatorCosts
-from sluice.placement.base import PlacementRequest, TaskGroup, TaskLoad
+from sluice.placement.request import PlacementRequest, TaskGroup, TaskLoad
 
 
 class ProfiledOperator(Frozen):

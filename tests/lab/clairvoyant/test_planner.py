@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from sluice.control.guards import Guards
+from sluice.errors import SluiceError
 from sluice.journal.file import MemoryJournal
-from sluice.lab.clairvoyant import Demand, Schedule, demand, plan
+from sluice.lab.clairvoyant import ClairvoyantPolicy, Demand, demand, plan
 from sluice.lab.pipelines import pipelines
 from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, SimulatorSettings, chain
@@ -37,9 +38,9 @@ def small(loads, *, downtime_s=0.0, per_instance=(10.0,)):
     return Demand(job, curve, dict.fromkeys(names, 1.0), 60.0 * rates.size, 60.0)
 
 
-def test_the_ladder_raises_the_bottleneck():
-    rungs = small([1], per_instance=(10.0, 20.0)).ladder(max_slots=6)
-    assert [(rung.parallelism["op0"], rung.parallelism["op1"], rung.rate) for rung in rungs] == [
+def test_each_configuration_raises_the_bottleneck():
+    configurations = small([1], per_instance=(10.0, 20.0)).configurations(max_slots=6)
+    assert [(one.parallelism["op0"], one.parallelism["op1"], one.rate) for one in configurations] == [
         (1, 1, 10.0),
         (2, 1, 20.0),
         (3, 2, 30.0),
@@ -53,13 +54,13 @@ def test_what_is_needed_is_the_fewest_that_carry_the_load():
 
 def test_without_downtime_it_follows_the_load():
     found = plan(small([10, 30, 20, 10]), slo_s=1.0, max_slots=10, violation_budget=0.0)
-    assert [(time_s, rung.slots) for time_s, rung in found.steps] == [(0, 1), (60, 3), (120, 2), (180, 1)]
+    assert [(time_s, chosen.slots) for time_s, chosen in found.steps] == [(0, 1), (60, 3), (120, 2), (180, 1)]
     assert found.slot_seconds == 60 * (1 + 3 + 2 + 1)
 
 
 def test_a_stop_the_objective_forbids_means_the_peak_all_the_time():
     found = plan(small([10, 30, 30, 30, 10, 10], downtime_s=45.0), slo_s=30.0, max_slots=10, violation_budget=0.0)
-    assert [rung.slots for _, rung in found.steps] == [3]
+    assert [chosen.slots for _, chosen in found.steps] == [3]
 
 
 def test_a_budget_buys_a_stop():
@@ -73,6 +74,31 @@ def test_a_budget_buys_a_stop():
 
 def test_a_load_beyond_all_slots_is_called_infeasible():
     assert not plan(small([100] * 5), slo_s=1.0, max_slots=3).feasible
+
+
+@pytest.mark.parametrize(
+    "unreasonable",
+    [small([30] * 4, downtime_s=1e12), replace(small([30] * 4), duration_s=1e12)],
+    ids=["a rescale that takes ages", "a run without end"],
+)
+def test_what_needs_too_much_memory_is_refused_in_one_line(unreasonable):
+    with pytest.raises(SluiceError, match="lower the workload's rate or shorten the run") as refused:
+        plan(unreasonable, slo_s=30.0, max_slots=10)
+    assert "\n" not in str(refused.value)
+
+
+def test_fewer_slots_than_operators_are_refused():
+    with pytest.raises(SluiceError, match="1 slots are fewer than the operators: 2"):
+        plan(small([1], per_instance=(10.0, 20.0)), slo_s=30.0, max_slots=1)
+
+
+def test_where_memory_is_short_ages_are_coarser_and_the_plan_still_keeps_the_objective(monkeypatch):
+    run = small([30] * 4 + [10] * 16, downtime_s=45.0)
+    fine = plan(run, slo_s=30.0, max_slots=10, violation_budget=0.1)
+    monkeypatch.setattr("sluice.lab.clairvoyant.planner.MOST_STATES", 12_000)
+    coarse = plan(run, slo_s=30.0, max_slots=10, violation_budget=0.1)
+    assert coarse.feasible
+    assert fine.slot_seconds <= coarse.slot_seconds
 
 
 def fluid(loads, slots, downtime_s):
@@ -120,7 +146,7 @@ def test_the_simulator_confirms_what_is_planned(pipeline, workload):
         seed=1,
     )
     found = plan(demand(spec), slo_s=30.0, max_slots=80)
-    spec = replace(spec, policy=Schedule(found))
+    spec = replace(spec, policy=ClairvoyantPolicy(found))
     engine, _ = simulated_engine(spec)
     journal = MemoryJournal()
     run(spec, engine, Target(parallelism=dict(found.steps[0][1].parallelism)), journal)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.cli import main
 from sluice.errors import BadInputError
 from sluice.lab.workloads import duration_s, rate_curve, workloads
 
@@ -117,3 +118,50 @@ def test_a_trace_needs_a_file(tmp_path):
         workloads.create("trace", {"path": str(tmp_path / "none.csv")})
     with pytest.raises(BadInputError, match="needs path=FILE"):
         workloads.create("trace")
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("constant", {"load": "2200000"}, "load is a share of the pipeline's peak rate and must be between 0 and 10"),
+        ("constant", {"minutes": "1000000000000"}, "minutes must be between 1 and 1,000,000, got 1,000,000,000,000"),
+        ("increasing", {"minutes": "1"}, "minutes must be between 2 and"),
+        ("decreasing", {"peak": "0"}, "peak must be above 0, got 0"),
+        ("square", {"low": "-1"}, "low is a share .* got -1"),
+    ],
+)
+def test_values_out_of_range_are_quoted(name, settings, message):
+    with pytest.raises(BadInputError, match=message):
+        workloads.create(name, settings)
+
+
+BENCH = ["bench", "--policy", "ds2", "--seeds", "1", "--out", "bench", "--workload"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        [*BENCH, "trace:path=trace.csv,peak=100000", "--pipeline", "q1"],
+        ["run", "q1", "--workload", "trace", "--workload-set", "path=trace.csv", "--workload-set", "peak=100000"],
+    ],
+)
+def test_a_rate_where_a_share_is_expected_is_one_line(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.csv").write_text("minute,rate\n0,1000\n1,2000\n")
+    with pytest.raises(SystemExit) as exited:
+        main(command)
+    assert exited.value.code == 2
+    printed = capsys.readouterr().err
+    assert "peak is a share of the pipeline's peak rate and must be between 0 and 10, got 100000" in printed
+    assert printed.count("\n") == 1
+
+
+def test_a_bench_beyond_the_planners_memory_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "trace.csv").write_text("minute,rate\n0,1e13\n1,2e13\n")
+    with pytest.raises(SystemExit) as exited:
+        main([*BENCH, "trace:path=trace.csv", "--pipeline", "q11", "--processes", "1"])
+    assert exited.value.code == 1
+    printed = capsys.readouterr().err
+    assert "the clairvoyant planner cannot plan 2 load steps with waits of up to" in printed
+    assert "Traceback" not in printed

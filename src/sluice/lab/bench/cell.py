@@ -10,7 +10,7 @@ from sluice.control.engine import Engine
 from sluice.control.guards import Guards
 from sluice.journal.file import MemoryJournal
 from sluice.lab.bench.grid import CLAIRVOYANT, Cell
-from sluice.lab.clairvoyant import Schedule, demand, plan
+from sluice.lab.clairvoyant import ClairvoyantPolicy, demand, plan
 from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.scores import Oracle, Scores, score
 from sluice.lab.series import Series, run_series
@@ -62,7 +62,7 @@ def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = T
     engine, initial = simulated_engine(spec)
     if foreseen and oracle:
         # it knows when to act, so nothing but the slots there are limits it
-        spec = replace(spec, policy=Schedule(oracle.plan), guards=Guards(max_slots=spec.guards.max_slots))
+        spec = replace(spec, policy=ClairvoyantPolicy(oracle.plan), guards=Guards(max_slots=spec.guards.max_slots))
         initial = Target(parallelism=dict(oracle.plan.steps[0][1].parallelism))
     return _result(cell, spec, engine, initial, oracle, with_series)
 

@@ -2,6 +2,6 @@
 
 from sluice.lab.clairvoyant.demand import Demand, demand
 from sluice.lab.clairvoyant.planner import ClairvoyantPlan, plan
-from sluice.lab.clairvoyant.schedule import Schedule
+from sluice.lab.clairvoyant.policy import ClairvoyantPolicy
 
-__all__ = ["ClairvoyantPlan", "Demand", "Schedule", "demand", "plan"]
+__all__ = ["ClairvoyantPlan", "ClairvoyantPolicy", "Demand", "demand", "plan"]

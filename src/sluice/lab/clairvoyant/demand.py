@@ -1,7 +1,7 @@
-"""What a load asks of every operator, and the ladder of configurations that can carry it.
+"""What a load needs of every operator, and the smallest configurations that can carry it.
 
 Capacities only grow with the number of instances and every operator's input is proportional to the arriving load, so
-the smallest configurations for all loads form one ladder: raise the bottleneck by one instance, again and again.
+the smallest configurations for all loads form one sequence: raise the bottleneck by one instance, again and again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sluice.lab.simulator.state import Floats
 from sluice.lab.workloads import rate_curve
 
 NOISE_DRAWS = 512
+MOST_INSTANCES = 10_000
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,22 @@ class Demand:
         """The fewest instances of every operator that carry a load for ever, noise left out."""
         return {op.name: _fewest(op.capacity, load * self.inputs[op.name]) for op in self.job.operators}
 
-    def ladder(self, max_slots: int) -> list[Rung]:
-        """Smallest configurations, least first; each carries more than the one before."""
+    def configurations(self, max_slots: int, most_rate: float = np.inf) -> list[Configuration]:
+        """Smallest configurations, least first; each carries more than the one before, the last `most_rate`."""
         operators = [op for op in self.job.operators if self.inputs[op.name] > 0]
         random = np.random.Generator(np.random.PCG64(0))
         sigma = self.job.settings.noise
         noise = np.exp(sigma * random.standard_normal((NOISE_DRAWS, len(operators))) - sigma**2 / 2)
         counts = {op.name: 1 for op in self.job.operators}
-        rungs: list[Rung] = []
-        while sum(counts.values()) <= max_slots:
+        smallest: list[Configuration] = []
+        while sum(counts.values()) <= max_slots and (not smallest or smallest[-1].rate < most_rate):
             carried = np.array([op.capacity(counts[op.name]) / self.inputs[op.name] for op in operators])
             # buffers hold less than a tick, so in every tick the slowest operator sets the pace of all
             rate = float((carried * noise).min(axis=1).mean())
-            if not rungs or rate > rungs[-1].rate:
-                rungs.append(Rung(dict(counts), sum(counts.values()), rate))
+            if not smallest or rate > smallest[-1].rate:
+                smallest.append(Configuration(dict(counts), sum(counts.values()), rate))
             counts[operators[int(carried.argmin())].name] += 1
-        return rungs
+        return smallest
 
     def state_bytes(self, times_s: Floats) -> Floats:
         """State of the whole job at the given evenly spaced times, if everything is read as it arrives."""
@@ -67,7 +68,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Rung:
+class Configuration:
     """A configuration and the load it carries on average."""
 
     parallelism: Mapping[str, int]
@@ -95,6 +96,6 @@ def demand(spec: RunSpec) -> Demand:
 
 def _fewest(capacity: Capacity, rate: float) -> int:
     count = 1
-    while capacity(count) < rate and count < 10_000:
+    while capacity(count) < rate and count < MOST_INSTANCES:
         count += 1
     return count

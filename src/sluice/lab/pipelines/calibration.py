@@ -1,7 +1,7 @@
 """How the simulator's costs were found, and the settings that make it behave like the thesis' cluster.
 
 Source of truth: Kanis, tables 7.1 to 7.10 with the text below them. On query 1 and a peak of 2.2 million records/s
-(2.3 with noise) DS2 settles on 10, 13 and 15 slots with the factors 1.0, 1.2 and 1.4. DS2 wishes
+(2.3 with noise) DS2 settles on 10, 13 and 15 slots with the factors 1.0, 1.2 and 1.4. DS2 recommends
 `ceil(factor * rate / measured)` per operator, so the three totals bound the rate *measured* per instance: two
 operators with 575,000 to 616,000 and one with 1,150,000 to 1,320,000 give exactly 4+4+2, 5+5+3 and 6+6+3. The fast one
 is the source: Dhalion goes on adding slots while it works the lag away (7.3.1), so catching up must block the source,
@@ -24,7 +24,7 @@ Thesis and simulator, slots / mean latency in s, cosine, means of ten seeds:
 | hpa-varga 0.7 | 10.2 / 35 | 11.1 / 25 | 26.5 / 219 | 27.8 / 186 | 26.5 / 159 |
 
 The thesis' topics forgot what was older than five minutes (6.3.1), which bounds every latency there at five to ten
-minutes. Ours keep everything unless told otherwise (`retention_s=300`, last column): a job that falls behind shows it.
+minutes. Ours keep everything by default (otherwise `retention_s=300`, last column): a job that falls behind shows it.
 Dhalion on query 1 differs most: ours needs longer to climb from one instance per operator after the trough.
 
 The other queries have rates of the order of the slots in table 7.18 and are not calibrated further.

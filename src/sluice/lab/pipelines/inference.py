@@ -17,7 +17,7 @@ import numpy as np
 
 from sluice.lab.pipelines.base import pipeline
 from sluice.lab.pipelines.calibration import flink_like, true_rate
-from sluice.lab.pipelines.scaled import Scaled
+from sluice.lab.pipelines.standard import StandardPipeline, scale_parameter
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -34,12 +34,12 @@ SMALL_SIDE = 8
 
 @pipeline("inference")
 @dataclass(frozen=True, kw_only=True)
-class Inference(Scaled):
+class Inference(StandardPipeline):
     """Classify images (source, decode, resize, infer, sink)."""
 
     peak_rate: float = parameter(2_000.0, "images/s at load 1")
     side: int = parameter(64, "on Spark: pixels of an image from left to right, a multiple of 8")
-    spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
+    spark_scale: float = scale_parameter(0.05)
 
     def source_shares(self) -> Mapping[str, float]:
         return {"source": 1.0}
@@ -61,7 +61,7 @@ class Inference(Scaled):
     def spark(self) -> SparkJob:
         from sluice.lab.generator.images import IMAGE_SCHEMA, Images
 
-        job = self.job("inference")
+        job = self.builder("inference")
         images = job.pipeline.source("images", IMAGE_SCHEMA, generate=Images(side=self.side))
         decoded = job.add("decode", partial(in_batches, function=decode, schema=DECODED), job.source("source", images))
         resized = job.add("resize", partial(in_batches, function=resize, schema=RESIZED), decoded)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
 from sluice.lab.pipelines.calibration import flink_like, true_rate
-from sluice.lab.pipelines.scaled import Scaled
+from sluice.lab.pipelines.standard import StandardPipeline, scale_parameter
 from sluice.lab.simulator import Linear, PowerLaw, SimulatedJob, SimulatedOperator, chain
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @pipeline("wordcount")
 @dataclass(frozen=True, kw_only=True)
-class WordCount(Scaled):
+class WordCount(StandardPipeline):
     """Count words (source, splitter, counter)."""
 
     peak_rate: float = parameter(100_000.0, "lines/s at load 1")
     words_per_line: float = parameter(5.0, "words in a line, on average")
-    spark_scale: float = parameter(0.02, "rates on Spark as a share of the simulator's, to suit two cores")
+    spark_scale: float = scale_parameter(0.02)
     vocabulary: int = parameter(10_000, "on Spark: different words")
     skew: float = parameter(0.0, "on Spark: exponent of Zipf's law by which words are drawn; 0 draws all alike")
 
@@ -62,7 +62,7 @@ class WordCount(Scaled):
     def spark(self) -> SparkJob:
         from sluice.lab.generator.words import LINE_SCHEMA, Lines
 
-        job = self.job("wordcount")
+        job = self.builder("wordcount")
         words = Lines(words_per_line=round(self.words_per_line), vocabulary=self.vocabulary, skew=self.skew)
         lines = job.pipeline.source("lines", LINE_SCHEMA, generate=words)
         split = job.add("splitter", into_words, job.source("source", lines))

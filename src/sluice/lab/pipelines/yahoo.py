@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
 from sluice.lab.pipelines.calibration import flink_like, true_rate
-from sluice.lab.pipelines.scaled import ON_TIME, Scaled
+from sluice.lab.pipelines.standard import ON_TIME, StandardPipeline, scale_parameter
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 @pipeline("yahoo")
 @dataclass(frozen=True, kw_only=True)
-class Yahoo(Scaled):
+class Yahoo(StandardPipeline):
     """Ad views per campaign (source, parse, filter, project, join, windowed count)."""
 
     peak_rate: float = parameter(120_000.0, "ad events/s at load 1")
     window_s: float = parameter(10.0, "length of the counting window")
     campaigns: int = parameter(100, "on Spark: number of campaigns")
     ads_per_campaign: int = parameter(10, "on Spark: ads of each")
-    spark_scale: float = parameter(0.02, "rates on Spark as a share of the simulator's, to suit two cores")
+    spark_scale: float = scale_parameter(0.02)
 
     def source_shares(self) -> Mapping[str, float]:
         return {"source": 1.0}
@@ -65,7 +65,7 @@ class Yahoo(Scaled):
     def spark(self) -> SparkJob:
         from sluice.lab.generator.ads import AD_EVENT_SCHEMA, AdEvents
 
-        job = self.job("yahoo")
+        job = self.builder("yahoo")
         generate = AdEvents(campaigns=self.campaigns, ads_per_campaign=self.ads_per_campaign)
         events = job.pipeline.source("events", AD_EVENT_SCHEMA, generate=generate)
         parsed = job.add("parse", parse_json, job.source("source", events))

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from sluice.errors import BadInputError
 from sluice.model import Placement
-from sluice.placement import Placed, PlacementRequest
+from sluice.placement import PlacementRequest, PlacementResult
 from sluice.placement.problem import DIMENSIONS, build
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#997700", "#004488", "#bb5566", "#558866")
@@ -55,7 +55,7 @@ def colours(request: PlacementRequest) -> dict[str, str]:
     return {name: COLOURS[number % len(COLOURS)] for number, name in enumerate(request.graph.names)}
 
 
-def terminal_picture(request: PlacementRequest, placed: Placed) -> RenderableType:
+def terminal_picture(request: PlacementRequest, placed: PlacementResult) -> RenderableType:
     """Boxes side by side as the terminal's width allows."""
     assert placed.placement is not None
     paint = colours(request)
@@ -83,7 +83,7 @@ def _heat(share: float, even: float) -> str:
     return "green" if excess <= 0.2 else "yellow" if excess <= 0.5 else "red"
 
 
-def write_picture(request: PlacementRequest, placed: Placed, path: Path) -> None:
+def write_picture(request: PlacementRequest, placed: PlacementResult, path: Path) -> None:
     """An SVG, or an HTML page around it, by the file's ending."""
     if path.suffix not in (".svg", ".html"):
         raise BadInputError(f"--picture takes a file ending in .svg or .html, got {str(path)!r}")
@@ -99,7 +99,7 @@ def write_picture(request: PlacementRequest, placed: Placed, path: Path) -> None
     path.write_text(drawing, encoding="utf-8")
 
 
-def svg(request: PlacementRequest, placed: Placed) -> str:
+def svg(request: PlacementRequest, placed: PlacementResult) -> str:
     assert placed.placement is not None
     views = worker_views(request, placed.placement)
     paint = colours(request)

@@ -29,7 +29,7 @@ from sluice.lab.reproduce.capsys_scaling import Step, accuracy, convergence
 from sluice.lab.reproduce.capsys_tenants import Tenants
 from sluice.model import Placement
 from sluice.placement import Placer, placers
-from sluice.placement.front import NO_LIMITS, list_plans
+from sluice.placement.enumeration import NO_LIMITS, list_plans
 from sluice.placement.problem import build
 from sluice.registry import parameter
 

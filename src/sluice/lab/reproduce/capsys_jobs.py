@@ -16,7 +16,7 @@ import numpy as np
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, SimulatorSettings
 from sluice.model import Cluster, Edge, Graph
 from sluice.model.graph import EdgeKind
-from sluice.placement.loads import UnitCosts
+from sluice.placement.planner import UnitCosts
 
 HYPERTHREADING = 1.3
 MB = 1e6

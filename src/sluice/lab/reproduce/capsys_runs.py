@@ -12,8 +12,8 @@ from sluice.errors import SluiceError
 from sluice.lab.reproduce.capsys_jobs import Query
 from sluice.lab.simulator import RateCurve, SimulatedEngine, SimulatorSettings
 from sluice.model import Cluster, Observation, Placement, Target
-from sluice.placement import Placed, PlacementRequest, Placer
-from sluice.placement.loads import loads_at
+from sluice.placement import PlacementRequest, PlacementResult, Placer
+from sluice.placement.planner import loads_at
 
 WARM_UP_S, MEASURED_S = 360.0, 600.0
 NOISE = 0.02
@@ -54,7 +54,7 @@ def request(query: Query, cluster: Cluster, rate: float, parallelism: Mapping[st
     )
 
 
-def must_place(placer: Placer, wish: PlacementRequest) -> Placed:
+def must_place(placer: Placer, wish: PlacementRequest) -> PlacementResult:
     placed = placer.place(wish)
     if placed.placement is None:
         raise SluiceError(placed.reason)

@@ -14,7 +14,7 @@ from sluice.lab.simulator.kernel import advance
 from sluice.lab.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.lab.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
 from sluice.model import Graph, InstanceSize, Observation, OperatorChange, Placement, Reconciliation, Target
-from sluice.placement.traffic import remote_shares
+from sluice.placement.problem import remote_shares
 
 ARRIVAL_CHUNK_TICKS = 4096
 

@@ -1,4 +1,4 @@
-"""Load patterns, one file each; `base.py` has the protocol and the registry."""
+"""The load over time: patterns, and traces from files."""
 
 from sluice.lab.workloads.base import RateCurve, Workload, duration_s, rate_curve, workload, workloads
 

@@ -1,7 +1,7 @@
-"""What a workload is: one load per minute, and the registry of patterns.
+"""What a workload is: one load per minute; and the registry of workloads.
 
-A pattern's load is relative: 1 is the peak rate of the pipeline it drives, so one pattern fits every query.
-A trace from a file is absolute, in records/s.
+A pattern's load is a share of the pipeline's peak rate, so one pattern fits every query. A trace from a file is in
+records/s unless it is scaled to a share.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ import numpy.typing as npt
 from sluice.registry import Registry
 
 MINUTE_S = 60.0
+MOST_MINUTES = 1_000_000
+"""About two years."""
+MOST_LOAD = 10.0
+"""A larger share of the peak rate is no share but, by mistake, a rate in records/s."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,3 +65,11 @@ RateCurve = Callable[[Floats], Floats]
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise ValueError(message)
+
+
+def require_load(name: str, value: float) -> None:
+    """The message says what a load is, for those who gave a rate."""
+    require(
+        0 <= value <= MOST_LOAD,
+        f"{name} is a share of the pipeline's peak rate and must be between 0 and {MOST_LOAD:g}, got {value:g}",
+    )

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from sluice.errors import BadInputError
-from sluice.lab.workloads.base import Floats, workload
+from sluice.lab.workloads.base import Floats, require, require_load, workload
 from sluice.registry import parameter
 
 
@@ -21,11 +21,16 @@ class Trace:
     """Rates in records/s from a CSV file with the columns `minute` and `rate`, one row per minute."""
 
     path: str = parameter("", "the CSV file")
-    peak: float | None = parameter(None, "scale the trace so that its largest value is this share of the peak rate")
+    peak: float | None = parameter(
+        None,
+        "scale the trace so that its largest value is this share of the pipeline's peak rate "
+        "(1: that rate, at most 10); none: records/s as in the file",
+    )
 
     def __post_init__(self) -> None:
-        if self.peak is not None and not self.peak > 0:
-            raise ValueError(f"peak must be above 0, got {self.peak}")
+        if self.peak is not None:
+            require(self.peak > 0, f"peak must be above 0, got {self.peak:g}")
+            require_load("peak", self.peak)
         _ = self._rates
 
     @property

@@ -6,15 +6,14 @@ seconds without a bid (thesis 7.3.3), as in the suite.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
-from sluice.lab.pipelines.calibration import SESSION_BUSY_CEILING, SINK_RATE, SOURCE_RATE, true_rate
-from sluice.lab.pipelines.nexmark.simulated import bids_chain
-from sluice.lab.pipelines.scaled import ON_TIME, Scaled
+from sluice.lab.pipelines.calibration import SESSION_BUSY_CEILING, true_rate
+from sluice.lab.pipelines.nexmark.base import BidsQuery, calibrated_bids_chain
+from sluice.lab.pipelines.standard import ON_TIME, scale_parameter
 from sluice.lab.simulator import PowerLaw, SimulatedJob, SimulatedOperator
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -25,19 +24,15 @@ if TYPE_CHECKING:
 
 @pipeline("q11")
 @dataclass(frozen=True, kw_only=True)
-class Query11(Scaled):
+class Query11(BidsQuery):
     """Nexmark 11: bids per user session (source, session window, sink)."""
 
     peak_rate: float = parameter(2_200_000.0, "bids/s at load 1")
     gap_s: float = parameter(10.0, "quiet time that ends a session")
-    spark_scale: float = parameter(0.002, "rates on Spark as a share of the simulator's, to suit two cores")
-    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
-
-    def source_shares(self) -> Mapping[str, float]:
-        return {"bids_source": 1.0}
+    spark_scale: float = scale_parameter(0.002)
 
     def simulated(self) -> SimulatedJob:
-        return bids_chain(
+        return calibrated_bids_chain(
             SimulatedOperator(
                 name="session_window",
                 capacity=PowerLaw(true_rate(250_000, SESSION_BUSY_CEILING), 0.85),
@@ -48,23 +43,11 @@ class Query11(Scaled):
                 net_bytes_per_record=10,
             ),
             initial=10,
-            source_rate=SOURCE_RATE,
-            sink_rate=SINK_RATE,
             busy_ceiling=SESSION_BUSY_CEILING,
         )
 
     def spark(self) -> SparkJob:
-        from sluice.lab.generator.nexmark import BID_SCHEMA, Bids
-
-        job = self.job("q11")
-        bids = job.pipeline.source("bids", BID_SCHEMA, generate=Bids(hot_share=self.hot_share))
-        sessions = job.add(
-            "session_window",
-            partial(bids_per_session, gap_s=self.gap_s),
-            job.source("bids_source", bids),
-            watermark=ON_TIME,
-        )
-        return SparkJob(pipeline=job.sink(sessions), peak_rates={"bids": self.peak_rate * self.spark_scale})
+        return self.spark_job("q11", "session_window", partial(bids_per_session, gap_s=self.gap_s), watermark=ON_TIME)
 
 
 def bids_per_session(bids: DataFrame, *, gap_s: float) -> DataFrame:

@@ -7,15 +7,13 @@ in the thesis: the simulator's costs follow query 11 and are not calibrated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
 from sluice.lab.pipelines.calibration import true_rate
-from sluice.lab.pipelines.nexmark.simulated import bids_chain
-from sluice.lab.pipelines.scaled import Scaled
+from sluice.lab.pipelines.nexmark.base import BidsQuery, bids_chain
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -26,16 +24,10 @@ if TYPE_CHECKING:
 
 @pipeline("q12")
 @dataclass(frozen=True, kw_only=True)
-class Query12(Scaled):
+class Query12(BidsQuery):
     """Nexmark 12: bids per user and processing-time window (source, tumbling window, sink)."""
 
-    peak_rate: float = parameter(110_000.0, "bids/s at load 1")
     window_s: float = parameter(10.0, "length of a window")
-    spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
-    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
-
-    def source_shares(self) -> Mapping[str, float]:
-        return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
         return bids_chain(
@@ -53,14 +45,7 @@ class Query12(Scaled):
         )
 
     def spark(self) -> SparkJob:
-        from sluice.lab.generator.nexmark import BID_SCHEMA, Bids
-
-        job = self.job("q12")
-        bids = job.pipeline.source("bids", BID_SCHEMA, generate=Bids(hot_share=self.hot_share))
-        counted = job.add(
-            "tumbling_window", partial(bids_per_window, window_s=self.window_s), job.source("bids_source", bids)
-        )
-        return SparkJob(pipeline=job.sink(counted), peak_rates={"bids": self.peak_rate * self.spark_scale})
+        return self.spark_job("q12", "tumbling_window", partial(bids_per_window, window_s=self.window_s))
 
 
 def bids_per_window(bids: DataFrame, *, window_s: float) -> DataFrame:

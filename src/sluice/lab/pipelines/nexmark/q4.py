@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
-from sluice.lab.pipelines.nexmark.winning import AVERAGE, Winning
+from sluice.lab.pipelines.nexmark.winning_bids import AVERAGE, WinningBidsQuery
 from sluice.lab.simulator import SimulatedJob
 from sluice.spark.pipeline.job import SparkJob
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @pipeline("q4")
 @dataclass(frozen=True, kw_only=True)
-class Query4(Winning):
+class Query4(WinningBidsQuery):
     """Nexmark 4: average closing price per category (two sources, join, maximum, average, sink)."""
 
     def simulated(self) -> SimulatedJob:
-        return self.simulated_with(AVERAGE)
+        return self.simulated_job(AVERAGE)
 
     def spark(self) -> SparkJob:
-        job = self.job("q4")
+        job = self.builder("q4")
         answer = job.add("average", per_category, self.winners(job), output_mode="update")
-        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())
+        return self.spark_job(job, answer)
 
 
 def per_category(winners: DataFrame) -> DataFrame:

@@ -8,15 +8,14 @@ original gives all, this one the first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
 from sluice.lab.pipelines.calibration import true_rate
-from sluice.lab.pipelines.nexmark.simulated import bids_chain
-from sluice.lab.pipelines.scaled import ON_TIME, Scaled
+from sluice.lab.pipelines.nexmark.base import BidsQuery, bids_chain
+from sluice.lab.pipelines.standard import ON_TIME
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -27,17 +26,11 @@ if TYPE_CHECKING:
 
 @pipeline("q5")
 @dataclass(frozen=True, kw_only=True)
-class Query5(Scaled):
+class Query5(BidsQuery):
     """Nexmark 5: hot auctions in a sliding window (source, sliding window, sink)."""
 
-    peak_rate: float = parameter(110_000.0, "bids/s at load 1")
     slide_s: float = parameter(60.0, "time between two results")
     window_s: float = parameter(300.0, "length of the window")
-    spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
-    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
-
-    def source_shares(self) -> Mapping[str, float]:
-        return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
         return bids_chain(
@@ -55,17 +48,12 @@ class Query5(Scaled):
         )
 
     def spark(self) -> SparkJob:
-        from sluice.lab.generator.nexmark import BID_SCHEMA, Bids
-
-        job = self.job("q5")
-        bids = job.pipeline.source("bids", BID_SCHEMA, generate=Bids(hot_share=self.hot_share))
-        hottest = job.add(
+        return self.spark_job(
+            "q5",
             "sliding_window",
             partial(hottest_auctions, window_s=self.window_s, slide_s=self.slide_s),
-            job.source("bids_source", bids),
             watermark=ON_TIME,
         )
-        return SparkJob(pipeline=job.sink(hottest), peak_rates={"bids": self.peak_rate * self.spark_scale})
 
 
 def hottest_auctions(bids: DataFrame, *, window_s: float, slide_s: float) -> DataFrame:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
-from sluice.lab.pipelines.nexmark.winning import AVERAGE, Winning
+from sluice.lab.pipelines.nexmark.winning_bids import AVERAGE, WinningBidsQuery
 from sluice.lab.simulator import SimulatedJob
 from sluice.spark.pipeline.job import SparkJob
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @pipeline("q6")
 @dataclass(frozen=True, kw_only=True)
-class Query6(Winning):
+class Query6(WinningBidsQuery):
     """Nexmark 6: average of the last ten prices per seller (two sources, join, maximum, average, sink)."""
 
     def simulated(self) -> SimulatedJob:
-        return self.simulated_with(AVERAGE)
+        return self.simulated_job(AVERAGE)
 
     def spark(self) -> SparkJob:
-        job = self.job("q6")
+        job = self.builder("q6")
         answer = job.add("average", last_ten_per_seller, self.winners(job), output_mode="update")
-        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())
+        return self.spark_job(job, answer)
 
 
 def last_ten_per_seller(winners: DataFrame) -> DataFrame:

@@ -8,15 +8,14 @@ not calibrated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice.lab.pipelines.base import pipeline
 from sluice.lab.pipelines.calibration import true_rate
-from sluice.lab.pipelines.nexmark.simulated import bids_chain
-from sluice.lab.pipelines.scaled import ON_TIME, Scaled
+from sluice.lab.pipelines.nexmark.base import BidsQuery, bids_chain
+from sluice.lab.pipelines.standard import ON_TIME
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator
 from sluice.registry import parameter
 from sluice.spark.pipeline.job import SparkJob
@@ -27,16 +26,10 @@ if TYPE_CHECKING:
 
 @pipeline("q7")
 @dataclass(frozen=True, kw_only=True)
-class Query7(Scaled):
+class Query7(BidsQuery):
     """Nexmark 7: the highest bid per period (source, tumbling window, sink)."""
 
-    peak_rate: float = parameter(110_000.0, "bids/s at load 1")
     window_s: float = parameter(10.0, "length of a period")
-    spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
-    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
-
-    def source_shares(self) -> Mapping[str, float]:
-        return {"bids_source": 1.0}
 
     def simulated(self) -> SimulatedJob:
         return bids_chain(
@@ -54,17 +47,7 @@ class Query7(Scaled):
         )
 
     def spark(self) -> SparkJob:
-        from sluice.lab.generator.nexmark import BID_SCHEMA, Bids
-
-        job = self.job("q7")
-        bids = job.pipeline.source("bids", BID_SCHEMA, generate=Bids(hot_share=self.hot_share))
-        highest = job.add(
-            "highest",
-            partial(highest_bids, window_s=self.window_s),
-            job.source("bids_source", bids),
-            watermark=ON_TIME,
-        )
-        return SparkJob(pipeline=job.sink(highest), peak_rates={"bids": self.peak_rate * self.spark_scale})
+        return self.spark_job("q7", "highest", partial(highest_bids, window_s=self.window_s), watermark=ON_TIME)
 
 
 def highest_bids(bids: DataFrame, *, window_s: float) -> DataFrame:

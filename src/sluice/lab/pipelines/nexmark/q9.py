@@ -10,20 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluice.lab.pipelines.base import pipeline
-from sluice.lab.pipelines.nexmark.winning import Winning
+from sluice.lab.pipelines.nexmark.winning_bids import WinningBidsQuery
 from sluice.lab.simulator import SimulatedJob
 from sluice.spark.pipeline.job import SparkJob
 
 
 @pipeline("q9")
 @dataclass(frozen=True, kw_only=True)
-class Query9(Winning):
+class Query9(WinningBidsQuery):
     """Nexmark 9: winning bids (two sources, join, maximum, sink)."""
 
     def simulated(self) -> SimulatedJob:
-        return self.simulated_with()
+        return self.simulated_job()
 
     def spark(self) -> SparkJob:
-        job = self.job("q9")
+        job = self.builder("q9")
         answer = self.winners(job)
-        return SparkJob(pipeline=job.sink(answer), peak_rates=self.peak_rates())
+        return self.spark_job(job, answer)

@@ -1,4 +1,4 @@
-"""What all standard pipelines share: how a small machine stands in for the cluster their rates were found on."""
+"""What all standard pipelines share: how a small machine stands in for the cluster their rates were measured on."""
 
 from __future__ import annotations
 
@@ -16,14 +16,19 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ON_TIME = ("at", "2 seconds")
-"""The watermark of streams in event time: records come in the order of their times but for what shares a batch."""
+"""The watermark of streams in event time: records come in the order of their times, except within a batch."""
+
+
+def scale_parameter(default: float) -> Any:
+    """The field `spark_scale` with another default."""
+    return parameter(default, "rates on Spark as a share of the simulator's, to suit two cores")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scaled(ABC):
+class StandardPipeline(ABC):
     """On Spark all rates are `spark_scale` of the simulator's, and so is the speed of a slot while slots are paced."""
 
-    spark_scale: float = parameter(0.01, "rates on Spark as a share of the simulator's, to suit two cores")
+    spark_scale: float = scale_parameter(0.01)
     paced: bool = parameter(True, "on Spark: hold every slot to its share of the simulator's rate")
 
     def __post_init__(self) -> None:
@@ -34,16 +39,16 @@ class Scaled(ABC):
     def simulated(self) -> SimulatedJob:
         """The job whose rates are scaled."""
 
-    def job(self, name: str) -> ScaledJob:
-        """A pipeline under construction whose operators are as fast as the simulator's, scaled."""
+    def builder(self, name: str) -> JobBuilder:
+        """For a pipeline whose operators are as fast as the simulator's, scaled."""
         rates = {
             operator.name: operator.capacity(1) * self.spark_scale if self.paced else None
             for operator in self.simulated().operators
         }
-        return ScaledJob(Pipeline(name), rates)
+        return JobBuilder(Pipeline(name), rates)
 
 
-class ScaledJob:
+class JobBuilder:
     """Adds operators with their slot rates, under the names they have on the simulator."""
 
     def __init__(self, pipeline: Pipeline, slot_rates: Mapping[str, float | None]) -> None:

@@ -1,7 +1,7 @@
-"""What placing is: a request (who needs slots, how heavy, on which workers) in, a placement with its costs out.
+"""What a placement strategy is given, what it returns, and the registry of strategies.
 
-Adding a strategy is adding a file with a registered dataclass. A strategy reads no clock but to honour its own
-time-out, and draws no chance but from its seed: the same request gives the same placement.
+A strategy reads the clock only for its own time-out and draws random numbers only from its seed: the same request gives
+the same placement.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sluice.registry import Registry
 
 
 class TaskLoad(Frozen):
-    """What one task asks of its worker, in the units of the workers' capacities (any, where those are unlimited)."""
+    """What one task needs of its worker, in the units of the workers' capacities (any, where those are unlimited)."""
 
     cpu: NonNegative = 0.0
     io: NonNegative = Field(0.0, description="state bytes read and written per second")
@@ -31,7 +31,7 @@ class TaskGroup(Frozen):
 
 
 class Costs(Frozen):
-    """Imbalance per dimension: 0 is a perfectly even cluster, 1 the worst worker that can be (CAPSys, equation 4)."""
+    """Imbalance per dimension: 0 for a perfectly even cluster, 1 for the heaviest worker possible (CAPSys, eq. 4)."""
 
     cpu: NonNegative
     io: NonNegative
@@ -39,7 +39,7 @@ class Costs(Frozen):
 
 
 class PlacementRequest(Frozen):
-    """Everything a strategy may look at. Several jobs are placed together by giving the union of their graphs."""
+    """Everything a strategy may read. Several jobs are placed together as the union of their graphs."""
 
     graph: Graph
     parallelism: dict[Name, Parallelism]
@@ -54,8 +54,8 @@ class PlacementRequest(Frozen):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         names = set(self.graph.names)
-        for what, found in (("parallelism", self.parallelism), ("loads", self.loads), ("groups", self.groups)):
-            if unknown := sorted(set(found) - names):
+        for what, named in (("parallelism", self.parallelism), ("loads", self.loads), ("groups", self.groups)):
+            if unknown := sorted(set(named) - names):
                 raise ValueError(f"{what} names {unknown[0]!r}, which is no operator; operators: {', '.join(names)}")
         if missing := [name for name in self.graph.names if name not in self.parallelism]:
             raise ValueError(f"parallelism of {missing[0]!r} is missing")
@@ -80,8 +80,8 @@ class PlacementRequest(Frozen):
         return sum(self.parallelism.values())
 
 
-class Placed(Frozen):
-    """A strategy's answer. `placement` is null only where the tasks need more slots than there are."""
+class PlacementResult(Frozen):
+    """`placement` is null if the slots do not suffice, or if no plan keeps the given thresholds."""
 
     placement: Placement | None
     costs: Costs | None = None
@@ -89,15 +89,15 @@ class Placed(Frozen):
     explored: Count = Field(0, description="search nodes, moves or solver branches looked at")
     elapsed_s: NonNegative = 0.0
     gap: NonNegative | None = Field(
-        None, description="by how much the sum of costs can fall at most; 0 is proven best, null where nobody asked"
+        None, description="by how much the sum of costs can fall at most; 0: proven best, null: not determined"
     )
     moved: Count | None = Field(None, description="tasks that change their worker, where a present placement is known")
     reason: str = Field(min_length=1)
 
     @staticmethod
-    def no_room(request: PlacementRequest) -> Placed:
-        """The one answer all strategies give when slots are short."""
-        return Placed(
+    def no_room(request: PlacementRequest) -> PlacementResult:
+        """The same result from every strategy when slots are short."""
+        return PlacementResult(
             placement=None, reason=f"{request.tasks} tasks need slots, the cluster has {request.cluster.slots}"
         )
 
@@ -109,8 +109,8 @@ class Placed(Frozen):
 class Placer(Protocol):
     """Implemented by frozen keyword-only dataclasses whose fields are the parameters."""
 
-    def place(self, request: PlacementRequest) -> Placed:
-        """Every task gets a slot, or the answer says why that cannot be."""
+    def place(self, request: PlacementRequest) -> PlacementResult:
+        """Every task gets a slot, or the reason says why not."""
         ...
 
 

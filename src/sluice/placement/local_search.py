@@ -1,26 +1,125 @@
-"""Compiled local search: move and swap tasks until no worker exceeds the limits.
+"""Local search for clusters too large to enumerate: move and swap tasks until no worker exceeds the limits.
 
-Large clusters are out of reach of enumeration, but a worker's load depends on its own column only, so a move or a
-swap changes two workers and is priced in a few additions. One step relieves the worker that exceeds its limits most,
-by the best move or swap there is; what has just left a worker may not come back for a while, so plateaus are crossed.
-Chance comes from a small generator inside: the same start and seed give the same plan.
+A worker's load depends on its own column only, so a move or a swap changes two workers and is priced in a few
+additions. One step relieves the worker that exceeds its limits most, by the best move or swap; a task that has just
+left a worker may not come back for a while, so plateaus are crossed. Random numbers come from a small generator
+inside: the same start and seed give the same plan.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from sluice.placement.columns import CPU, IO, NET, ROUNDING, column_load, network_change
-from sluice.placement.compiled import compiled
+from sluice.placement.enumeration import NO_LIMITS, ParetoSet, column_load, compiled, network_change
+from sluice.placement.problem import CPU, IO, NET, ROUNDING, Counts, Floats
+
+RELAXATION = 1.1
+TIGHTEST = 0.01
+"""A threshold of 0 cannot be relaxed by a factor; relaxing starts here."""
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """Reduce the excess over limits, lower the limits, keep every plan found on the way."""
+
+    kept: ParetoSet
+    steps: int
+    is_over: Callable[[], bool]
+    bounds: Floats
+
+    def run(self) -> None:
+        for counted in ((True, True, True), (True, True, False)):
+            self.start(np.array(counted))
+        for d in range(3):
+            self._lower_one(d)
+        self._relax_together()
+        self.lower_sum(NO_LIMITS)
+
+    def start(self, counted: npt.NDArray[np.bool_]) -> Counts:
+        """A plan that spreads the load of the dimensions marked, kept like any other."""
+        arrays = self.kept.arrays
+        counts: Counts = spread_tasks(arrays, counted)
+        self.kept.explored += int(arrays.tasks.sum()) * len(arrays.slots)
+        self.kept.add(counts)
+        return counts
+
+    def attempt(self, start: Counts, limits: Floats) -> Counts | None:
+        """A plan within the limits near the start, if the local search finds one; its last plan is kept either way."""
+        counts = start.copy()
+        excess, priced = reduce_excess(self.kept.arrays, counts, limits, self.steps, 1)
+        self.kept.explored += int(priced)
+        self.kept.add(counts)
+        return counts if excess <= 0.0 else None
+
+    def nearest(self, limits: Floats) -> Counts:
+        """The plan kept that exceeds these limits least."""
+        excess = [float(np.maximum(costs - limits, 0.0).sum()) for costs in self.kept.costs]
+        return self.kept.plans[int(np.argmin(excess))]
+
+    def lower_sum(self, limits: Floats) -> None:
+        """Within the limits, lower the sum of costs: less of one for at most half of that more of each other."""
+        stride = 0.08
+        while stride > 0.002 and not self.is_over():
+            at = min(self.kept.within(limits), key=lambda at: float(self.kept.costs[at].sum()))
+            plan, costs = self.kept.plans[at], self.kept.costs[at]
+            if not any(self._trade(plan, costs, d, stride, limits) for d in (2, 0, 1)):
+                stride /= 2.5
+
+    def _trade(self, plan: Counts, costs: Floats, d: int, stride: float, limits: Floats) -> bool:
+        if costs[d] - stride < self.bounds[d]:
+            return False
+        traded = np.minimum(costs + 0.45 * stride, limits)
+        traded[d] = costs[d] - stride
+        return self.attempt(plan, traded) is not None
+
+    def _lower_one(self, d: int) -> None:
+        """Try the bound itself, then halve the distance to it, the other dimensions left free."""
+        alone = np.zeros(3, bool)
+        alone[d] = True
+        self.start(alone)
+        target = float(self.bounds[d])
+        for _ in range(6):
+            at = min(range(len(self.kept.costs)), key=lambda at: float(self.kept.costs[at][d]))
+            lowest = float(self.kept.costs[at][d])
+            if self.is_over() or lowest - target < 0.002:
+                return
+            limits = NO_LIMITS.copy()
+            limits[d] = target
+            if self.attempt(self.kept.plans[at], limits) is None:
+                target = (target + float(min(costs[d] for costs in self.kept.costs))) / 2
+
+    def _relax_together(self) -> None:
+        """The fewest relaxations of the tightest thresholds under which a plan is found, by bisection."""
+        tightest = np.min(self.kept.costs, axis=0)
+        low, high = 0, min(steps_needed(tightest, costs) for costs in self.kept.costs)
+        while low < high and not self.is_over():
+            middle = (low + high) // 2
+            limits = thresholds(tightest, middle)
+            succeeded = self.attempt(self.nearest(limits), limits) is not None
+            low, high = (low, middle) if succeeded else (middle + 1, high)
+
+
+def thresholds(tightest: Floats, steps: int) -> Floats:
+    """All relaxed together, `steps` times (CAPSys 5.2)."""
+    return np.asarray(np.maximum(tightest, TIGHTEST) * RELAXATION**steps)
+
+
+def steps_needed(tightest: Floats, costs: Floats) -> int:
+    """How often the thresholds must be relaxed until these costs keep them."""
+    ratio = max(float((costs / np.maximum(tightest, TIGHTEST)).max()), 1.0)
+    return int(np.ceil(np.log(ratio) / np.log(RELAXATION) - ROUNDING))
 
 
 @compiled
-def spread_out(arrays: Any, wanted: Any) -> Any:
+def spread_tasks(arrays: Any, counted: Any) -> Any:
     """A first plan: heaviest layers first, every task to the worker on which it adds least to the squared loads.
 
-    Only the `wanted` dimensions count; the others may become anything.
+    Only the dimensions that `counted` marks matter.
     """
     layers, workers = arrays.pinned.shape
     counts = arrays.pinned.copy()
@@ -43,9 +142,9 @@ def spread_out(arrays: Any, wanted: Any) -> Any:
                 # where loads are equal the emptier worker is taken: slots stay free everywhere
                 rise = -1e-9 * free[worker]
                 for d in range(3):
-                    if wanted[d]:
-                        relief = arrays.relief[d, worker]
-                        rise += added[d] * (2.0 * total[d, worker] + added[d]) * relief * relief
+                    if counted[d]:
+                        inverse_size = arrays.inverse_size[d, worker]
+                        rise += added[d] * (2.0 * total[d, worker] + added[d]) * inverse_size * inverse_size
                 if rise < best_rise:
                     best, best_rise = worker, rise
             counts[layer, best] += 1
@@ -57,23 +156,23 @@ def spread_out(arrays: Any, wanted: Any) -> Any:
 @compiled
 def _over(arrays: Any, worker: int, ceiling: Any, cpu: float, io: float, net: float) -> Any:
     """By how much a worker with these loads exceeds the limits, all dimensions together."""
-    relief = arrays.relief
+    inverse_size = arrays.inverse_size
     return (
-        max(cpu * relief[CPU, worker] - ceiling[CPU], 0.0)
-        + max(io * relief[IO, worker] - ceiling[IO], 0.0)
-        + max(net * relief[NET, worker] - ceiling[NET], 0.0)
+        max(cpu * inverse_size[CPU, worker] - ceiling[CPU], 0.0)
+        + max(io * inverse_size[IO, worker] - ceiling[IO], 0.0)
+        + max(net * inverse_size[NET, worker] - ceiling[NET], 0.0)
     )
 
 
 @compiled
 def _next_random(state: Any) -> Any:
     """Marsaglia's xorshift; the state is a one-element array."""
-    found = state[0]
-    found ^= found << np.uint64(13)
-    found ^= found >> np.uint64(7)
-    found ^= found << np.uint64(17)
-    state[0] = found
-    return np.int64(found >> np.uint64(2))
+    value = state[0]
+    value ^= value << np.uint64(13)
+    value ^= value >> np.uint64(7)
+    value ^= value << np.uint64(17)
+    state[0] = value
+    return np.int64(value >> np.uint64(2))
 
 
 @compiled
@@ -92,12 +191,12 @@ def _worst_worker(over: Any, step: int, state: Any) -> Any:
 def _neighbours(arrays: Any) -> Any:
     """Which layers exchange records: what one does to the network depends on the other."""
     layers = len(arrays.tasks)
-    found = np.zeros((layers, layers), np.bool_)
+    linked = np.zeros((layers, layers), np.bool_)
     for layer in range(layers):
         for at in range(arrays.successors.start[layer], arrays.successors.start[layer + 1]):
-            found[layer, arrays.successors.layer[at]] = True
-            found[arrays.successors.layer[at], layer] = True
-    return found
+            linked[layer, arrays.successors.layer[at]] = True
+            linked[arrays.successors.layer[at], layer] = True
+    return linked
 
 
 @compiled
@@ -137,7 +236,7 @@ def _best_exchange(
     `leaving[b, w]` is the change of the network load of w when a task of b leaves it, `near` who changes that.
     """
     layers, workers = counts.shape
-    found = (-1, -1, -1)
+    exchange = (-1, -1, -1)
     best = np.inf
     priced = 0
     left = np.empty(layers + 1)
@@ -182,13 +281,13 @@ def _best_exchange(
                 priced += 1
                 is_banned = banned[layer, worker] >= step or (back >= 0 and banned[back, worst] >= step)
                 if change < best - 1e-12 and (not is_banned or change < spare):
-                    found, best = (layer, worker, back), change
+                    exchange, best = (layer, worker, back), change
             counts[layer, worker] -= 1
-    return found, priced
+    return exchange, priced
 
 
 @compiled
-def settle(arrays: Any, counts: Any, limits: Any, steps: int, seed: int) -> Any:
+def reduce_excess(arrays: Any, counts: Any, limits: Any, steps: int, seed: int) -> Any:
     """Change `counts` in place until its costs keep the limits: (excess left, 0 is success; exchanges priced).
 
     Without success `counts` is the best seen on the way.

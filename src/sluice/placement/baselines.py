@@ -1,25 +1,18 @@
-"""ODRP, optimal replication and placement as one integer programme (Cardellini et al. 2017; CAPSys 2.2 and 6.3).
-
-Variables: how many replicas of each operator sit on each worker. The objective weighs three things, each divided by
-its worst value: the response time of the slowest path, the traffic between workers, and the slots used; availability,
-the fourth, is perfect everywhere and constant. Nothing asks that the input rate be sustained: that is the finding of
-CAPSys, which this baseline is there to show. As in CAPSys 6.3 an operator's execution time is the inverse of its
-processing rate, so it falls with the number of replicas.
-"""
+"""The strategies CAPS is compared with: two of Flink's, and an integer programme."""
 
 from __future__ import annotations
 
 import itertools
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from sluice.errors import BadInputError
-from sluice.placement.answers import answer
-from sluice.placement.base import Placed, PlacementRequest, TaskLoad, placer
-from sluice.placement.problem import Counts, build
+from sluice.errors import BadInputError, needs_extra
+from sluice.placement.problem import Counts, PlacementProblem, build
+from sluice.placement.request import PlacementRequest, PlacementResult, TaskLoad, placer
 from sluice.registry import parameter
 
 PARTS = 840
@@ -31,10 +24,72 @@ WEIGHTS: dict[str, tuple[int, int, int]] = {"default": (1, 1, 1), "weighted": (6
 """Response time, traffic, slots."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class _SeededPlacer(ABC):
+    """Places tasks in a random order."""
+
+    seed: int = parameter(0, "chooses the order of tasks; the same request and seed give the same plan")
+
+    def place(self, request: PlacementRequest) -> PlacementResult:
+        started_s = time.perf_counter()
+        problem = build(request)
+        if not problem.fits:
+            return PlacementResult.no_room(request)
+        counts = problem.arrays.pinned.copy()
+        how = self._fill(problem, counts)
+        return problem.result(counts, started_s, f"{how}, order drawn with seed {self.seed}")
+
+    @abstractmethod
+    def _fill(self, problem: PlacementProblem, counts: Counts) -> str:
+        """Add every task that is not pinned to `counts`; returns the rule in words."""
+
+    def _tasks(self, problem: PlacementProblem) -> list[int]:
+        """The layer of every task that is not pinned, in an order that depends on the seed and the parallelism."""
+        arrays = problem.arrays
+        layers: Counts = np.repeat(np.arange(len(arrays.tasks)), arrays.tasks - arrays.pinned.sum(axis=1))
+        random = np.random.default_rng([self.seed, *problem.request.parallelism.values()])
+        return [int(layer) for layer in random.permutation(layers)]
+
+
+@placer("default")
+@dataclass(frozen=True, kw_only=True)
+class Default(_SeededPlacer):
+    """Fill a worker before the next is used, tasks drawn at random (CAPSys 2.2)."""
+
+    def _fill(self, problem: PlacementProblem, counts: Counts) -> str:
+        names = [worker.name for worker in problem.request.cluster.workers]
+        order = sorted(range(len(names)), key=lambda at: names.index(problem.workers[at].name))
+        tasks = iter(self._tasks(problem))
+        for worker in order:
+            for _ in range(int(problem.arrays.slots[worker] - counts[:, worker].sum())):
+                if (layer := next(tasks, None)) is not None:
+                    counts[layer, worker] += 1
+        return "workers filled one by one"
+
+
+@placer("evenly")
+@dataclass(frozen=True, kw_only=True)
+class Evenly(_SeededPlacer):
+    """Every task, in random order, to the worker with the largest share of free slots (CAPSys 2.2)."""
+
+    def _fill(self, problem: PlacementProblem, counts: Counts) -> str:
+        slots = problem.arrays.slots
+        for layer in self._tasks(problem):
+            counts[layer, int(((slots - counts.sum(axis=0)) / slots).argmax())] += 1
+        return "tasks counted out evenly"
+
+
 @placer("odrp")
 @dataclass(frozen=True, kw_only=True)
 class Odrp:
-    """Integer programme over response time, traffic and slots; with joint=true it chooses the parallelism too."""
+    """Integer programme over response time, traffic and slots; with joint=true it chooses the parallelism too.
+
+    ODRP is optimal replication and placement (Cardellini et al. 2017; CAPSys 2.2 and 6.3). The objective weighs three
+    things, each divided by its worst value: the response time of the slowest path, the traffic between workers, and the
+    slots used; availability, the fourth, is perfect everywhere and constant. Nothing requires that the input rate be
+    sustained: that is the finding of CAPSys, which this baseline demonstrates. As in CAPSys 6.3 an operator's execution
+    time is the inverse of its processing rate, so it falls with the number of replicas.
+    """
 
     objective: Literal["default", "weighted", "latency"] = parameter(
         "default", "default weighs all alike, weighted favours response time, latency knows nothing else"
@@ -48,16 +103,16 @@ class Odrp:
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
 
-    def place(self, request: PlacementRequest) -> Placed:
+    def place(self, request: PlacementRequest) -> PlacementResult:
         if request.groups:
             raise BadInputError(f"odrp knows no skewed operators, got groups for {', '.join(sorted(request.groups))}")
         started_s = time.perf_counter()
         if request.tasks > request.cluster.slots and not self.joint:
-            return Placed.no_room(request)
+            return PlacementResult.no_room(request)
         programme = _Programme(request, self.joint, self.hop_share)
         status, tasks, solver = programme.solve(WEIGHTS[self.objective], self.timeout_s)
         if tasks is None:
-            return Placed(placement=None, reason=f"odrp: the solver found no plan: {status}")
+            return PlacementResult(placement=None, reason=f"odrp: the solver found no plan: {status}")
         final = _with_parallelism(request, {name: sum(row) for name, row in tasks.items()})
         problem = build(final)
         counts: Counts = np.zeros_like(problem.arrays.pinned)
@@ -67,7 +122,7 @@ class Odrp:
                 counts[layer, column] = tasks[operator][names.index(worker.name)]
         bound, value = solver.BestObjectiveBound(), solver.ObjectiveValue()
         how = f"odrp {self.objective}: objective {value:.0f}, bound {bound:.0f} ({status})"
-        return answer(problem, counts, started_s, how, explored=int(solver.NumBranches()))
+        return problem.result(counts, started_s, how, explored=int(solver.NumBranches()))
 
 
 def _with_parallelism(request: PlacementRequest, parallelism: dict[str, int]) -> PlacementRequest:
@@ -80,8 +135,11 @@ def _with_parallelism(request: PlacementRequest, parallelism: dict[str, int]) ->
 
 
 class _Programme:
+    """The variables: how many replicas of each operator sit on each worker."""
+
     def __init__(self, request: PlacementRequest, joint: bool, hop_share: float) -> None:
-        from ortools.sat.python import cp_model
+        with needs_extra("the placement strategy 'odrp'", "placement"):
+            from ortools.sat.python import cp_model
 
         self._cp: Any = cp_model
         self.request = request
@@ -131,8 +189,8 @@ class _Programme:
         status = solver.solve(self.model)
         if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
             return solver.status_name(status).lower(), None, solver
-        found = {name: [solver.value(count) for count in row] for name, row in self.count.items()}
-        return solver.status_name(status).lower(), found, solver
+        tasks = {name: [solver.value(count) for count in row] for name, row in self.count.items()}
+        return solver.status_name(status).lower(), tasks, solver
 
     def _remote_share(self, source: str, target: str) -> Any:
         """Share of the links between two operators that cross workers, in parts squared."""

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sluice.lab.pipelines.calibration import flink_like, true_rate
-from sluice.lab.pipelines.nexmark.simulated import auction_source, bids_source, sink
-from sluice.lab.pipelines.scaled import ON_TIME, Scaled, ScaledJob
+from sluice.lab.pipelines.calibration import true_rate
+from sluice.lab.pipelines.nexmark.base import NexmarkQuery, auction_source, bids_source, same_start, sink
+from sluice.lab.pipelines.standard import ON_TIME, JobBuilder, scale_parameter
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.model import Edge
 from sluice.registry import parameter
 from sluice.spark.pipeline.definition import Dataset
+from sluice.spark.pipeline.job import SparkJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,15 +35,14 @@ AVERAGE = SimulatedOperator(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Winning(Scaled):
+class WinningBidsQuery(NexmarkQuery):
     """Parameters and operators the three queries share. Auctions come at 3/46 of the bids' rate, as in the suite."""
 
     peak_rate: float = parameter(46_000.0, "bids/s at load 1")
     shortest_s: float = parameter(10.0, "shortest time an auction is open")
     longest_s: float = parameter(20.0, "longest time an auction is open")
     patience_s: float = parameter(10.0, "how much event time one batch of the join may cover, on Spark")
-    spark_scale: float = parameter(0.05, "rates on Spark as a share of the simulator's, to suit two cores")
-    hot_share: float = parameter(0.0, "share of the records that concern hot keys; none in the thesis")
+    spark_scale: float = scale_parameter(0.05)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,7 +52,7 @@ class Winning(Scaled):
     def source_shares(self) -> dict[str, float]:
         return {"bids_source": 1.0, "auction_source": 3 / 46}
 
-    def simulated_with(self, *after: SimulatedOperator) -> SimulatedJob:
+    def simulated_job(self, *after: SimulatedOperator) -> SimulatedJob:
         """Sources, join and maximum, what comes after them in a chain, and a sink."""
         winner = SimulatedOperator(
             name="winner",
@@ -73,38 +73,27 @@ class Winning(Scaled):
             net_bytes_per_record=60,
         )
         in_a_row = (join, winner, *after, sink())
-        operators = (bids_source(), auction_source(), *in_a_row)
-        return SimulatedJob(
-            operators=operators,
-            edges=(
+        return same_start(
+            (bids_source(), auction_source(), *in_a_row),
+            (
                 Edge(source="auction_source", target="join"),
                 Edge(source="bids_source", target="join"),
                 *chain(*(operator.name for operator in in_a_row)),
             ),
-            settings=flink_like(),
-            initial_parallelism=dict.fromkeys((operator.name for operator in operators), 2),
+            initial=2,
         )
 
-    def peak_rates(self) -> dict[str, float]:
+    def spark_job(self, job: JobBuilder, results: Dataset) -> SparkJob:
         from sluice.lab.generator.nexmark import AUCTIONS, BIDS
 
         rate = self.peak_rate * self.spark_scale
-        return {"bids": rate, "auctions": rate * AUCTIONS / BIDS}
+        return SparkJob(pipeline=job.sink(results), peak_rates={"bids": rate, "auctions": rate * AUCTIONS / BIDS})
 
-    def winners(self, job: ScaledJob) -> Dataset:
+    def winners(self, job: JobBuilder) -> Dataset:
         """Adds sources, join and maximum."""
-        from sluice.lab.generator import nexmark
-
-        opened = nexmark.Auctions(hot_share=self.hot_share, shortest_s=self.shortest_s, longest_s=self.longest_s)
-        auctions = job.pipeline.source("auctions", nexmark.AUCTION_SCHEMA, generate=opened)
-        bids = job.pipeline.source("bids", nexmark.BID_SCHEMA, generate=nexmark.Bids(hot_share=self.hot_share))
-        joined = job.add(
-            "join",
-            partial(bids_while_open, longest_s=self.longest_s),
-            job.source("auction_source", auctions),
-            job.source("bids_source", bids),
-            watermark=ON_TIME,
-        )
+        auctions = self.auctions(job, shortest_s=self.shortest_s, longest_s=self.longest_s)
+        join = partial(bids_while_open, longest_s=self.longest_s)
+        joined = job.add("join", join, auctions, self.bids(job), watermark=ON_TIME)
         # an auction's end is at most so far ahead of the bids: only then are all of its bids in
         delay_s = self.longest_s + self.patience_s
         return job.add("winner", best_bids, joined, watermark=("expires", f"{delay_s} seconds"))
