@@ -16,3 +16,16 @@ class BadInputError(SluiceError, ValueError):
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInputError:
     """The same wording for every registry: what was asked for and what there is."""
     return BadInputError(f"unknown {kind} {name!r}; known: {', '.join(sorted(allowed))}")
+
+
+def missing_extra(what: str, package: str, extra: str) -> BadInputError:
+    """A feature whose package is not installed, and the extra that brings it."""
+    return BadInputError(f"{what} needs the package {package}: install sluice[{extra}]")
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """The package that an import did not find; a missing module of our own is a defect and raised again."""
+    package = (error.name or "").partition(".")[0]
+    if package in ("", "sluice"):
+        raise error
+    return package

@@ -1,4 +1,4 @@
-"""`sluice bench`: many runs, compared."""
+"""`sluice bench`: Run pipelines under workloads and policies, and compare."""
 
 from __future__ import annotations
 
@@ -62,10 +62,11 @@ def bench(
     all_series: Annotated[bool, typer.Option("--all-series", help="Keep time lines of every seed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run every pipeline under every workload and policy, with every seed, and compare.
+    """Run pipelines under workloads and policies, and compare.
 
-    A bench that was interrupted goes on where it was: run the same command again. The folder then has one file
-    per run and results.parquet; 'sluice report FOLDER' makes a page of it.
+    Every pipeline runs under every workload and policy with every seed. An interrupted bench goes on where it was: run
+    the same command again. The folder then has one file per run and results.parquet; 'sluice report FOLDER' makes a
+    page of it.
 
     Example: sluice bench --pipeline q1 --workload cosine --policy ds2 --policy hpa-cpu --seeds 5 --out runs/small
     """

@@ -1,4 +1,4 @@
-"""`sluice decide`: one policy, one observation (or several in a row), no engine."""
+"""`sluice decide`: Ask a policy what it would do, and why."""
 
 from __future__ import annotations
 

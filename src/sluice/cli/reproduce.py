@@ -1,4 +1,4 @@
-"""`sluice reproduce`: a paper's tables, run again, beside the paper's figures."""
+"""`sluice reproduce`: Run a paper's experiments again, and compare the figures."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a paper's experiments on the simulator and print the paper's figure beside ours, one row each.
+    """Run a paper's experiments again, and compare the figures.
 
-    A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`, with the reason.
+    They run on the simulator. A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`,
+    with the reason.
     """
     found = reproductions.create(paper, parse_settings(settings or []))
     for name in table or []:

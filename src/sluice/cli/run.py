@@ -1,4 +1,4 @@
-"""`sluice run`: one pipeline under one policy and one workload."""
+"""`sluice run`: Run a pipeline under a scaling policy and say what came of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sluice tune`: search a policy's parameters."""
+"""`sluice tune`: Try a policy's parameters on several loads and seeds."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def tune(
     processes: Processes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try a policy's parameters on several loads and seeds, best first.
+    """Try a policy's parameters on several loads and seeds.
 
-    The score is the cost against a planner that knows the load, plus --late-weight times the share of time above
-    the latency objective. A star marks settings that no other beats in both.
+    The best comes first. The score is the cost against a planner that knows the load, plus --late-weight times the
+    share of time above the latency objective. A star marks settings that no other beats in both.
 
     Example: sluice tune ds2 --over over_provisioning=1.0,1.2,1.4 --out runs/tune-ds2
     """
