@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -26,8 +26,6 @@ from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.journal.file import Entry, FileJournal, Journal, MemoryJournal, read_journal
 from sluice.lab.pipelines import PipelineDefinition, pipelines
-from sluice.lab.pipelines.profiled import ProfiledPipeline
-from sluice.lab.placing import Placing, Workers
 from sluice.lab.run import THESIS_GUARDS, RunSpec, run, simulated_engine
 from sluice.lab.spark_run import (
     DEFAULT_DURATION_S,
@@ -39,10 +37,11 @@ from sluice.lab.spark_run import (
 )
 from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import Workload, duration_s, workloads
-from sluice.placement import placers
-from sluice.placement.profile import read_profile
 from sluice.policy import policies
 from sluice.registry import build
+
+if TYPE_CHECKING:
+    from sluice.lab.placing import Placing
 
 
 @dataclass(frozen=True)
@@ -175,14 +174,22 @@ def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> P
     if ".py" in name:
         return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
     definition = pipelines.create(name, settings)
-    return definition if profile is None else ProfiledPipeline(definition=definition, profile=read_profile(profile))
+    if profile is None:
+        return definition
+    from sluice.lab.pipelines.profiled import ProfiledPipeline
+    from sluice.placement.profile import read_profile
+
+    return ProfiledPipeline(definition=definition, profile=read_profile(profile))
 
 
 def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> Placing | None:
-    if strategy is None:
-        if settings:
-            raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
+    if strategy is None and not settings:
         return None
+    from sluice.lab.placing import Placing, Workers
+    from sluice.placement import placers
+
+    if strategy is None:
+        raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
     if engine != "sim":
         raise BadInputError(f"--placement is for the simulator, got --engine {engine}")
     return Placing(placer=placers.create(strategy), cluster=build(Workers, settings, "cluster").cluster())
