@@ -63,7 +63,7 @@ class CommandGroup(TyperGroup):
         except ModuleNotFoundError as error:
             command, package = ctx.invoked_subcommand or "", missing_package(error)
             extra = "spark" if package == "pyspark" else EXTRAS.get(command, "lab")
-            raise missing_extra(f"sluice {command}", package, extra) from error
+            raise missing_extra(f"the command {command!r}", package, extra) from error
 
 
 app = typer.Typer(
