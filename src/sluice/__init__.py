@@ -81,15 +81,13 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib
+    from importlib import import_module
+
+    from sluice.errors import needs_extra
 
     module, _, attribute = _HOMES.get(name, "sluice.model").partition(":")
-    try:
-        value = getattr(importlib.import_module(module), attribute or name)
-    except ModuleNotFoundError as error:
-        from sluice.errors import missing_extra, missing_package
-
-        raise missing_extra(f"sluice.{name}", missing_package(error), "spark") from error
+    with needs_extra(f"sluice.{name}", "spark"):
+        value = getattr(import_module(module), attribute or name)
     globals()[name] = value
     return value
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class SluiceError(Exception):
@@ -19,13 +20,16 @@ def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInputError:
 
 
 def missing_extra(what: str, package: str, extra: str) -> BadInputError:
-    """A feature whose package is not installed, and the extra that brings it."""
     return BadInputError(f"{what} needs the package {package}: install sluice[{extra}]")
 
 
-def missing_package(error: ModuleNotFoundError) -> str:
-    """The package that an import did not find; a missing module of our own is a defect and raised again."""
-    package = (error.name or "").partition(".")[0]
-    if package in ("", "sluice"):
-        raise error
-    return package
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Around imports of packages that only this extra installs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "sluice"):
+            raise
+        raise missing_extra(what, package, extra) from error

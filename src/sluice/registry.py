@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sluice.errors import BadInputError, missing_extra, missing_package, unknown_name
+from sluice.errors import BadInputError, needs_extra, unknown_name
 
 T = TypeVar("T")
 
@@ -131,10 +131,8 @@ class Registry(Generic[T]):
         return (module.name for module in pkgutil.walk_packages(package.__path__, f"{self._package}."))
 
     def _import(self, module: str) -> None:
-        try:
+        with needs_extra(f"{self.kind} {_entry(module)!r}", self._extra):
             importlib.import_module(module)
-        except ModuleNotFoundError as error:
-            raise missing_extra(f"{self.kind} {_entry(module)!r}", missing_package(error), self._extra) from error
 
 
 def _entry(module: str) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from sluice.errors import missing_extra, missing_package
+from sluice.errors import needs_extra
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context
@@ -61,9 +61,10 @@ class CommandGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            command, package = ctx.invoked_subcommand or "", missing_package(error)
-            extra = "spark" if package == "pyspark" else EXTRAS.get(command, "lab")
-            raise missing_extra(f"the command {command!r}", package, extra) from error
+            command = ctx.invoked_subcommand or ""
+            extra = "spark" if (error.name or "").startswith("pyspark") else EXTRAS.get(command, "lab")
+            with needs_extra(f"the command {command!r}", extra):
+                raise
 
 
 app = typer.Typer(
