@@ -56,7 +56,7 @@ def bench(
     slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
     guard: Annotated[Names, typer.Option("--guard", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
     sim_set: Annotated[Names, typer.Option("--sim-set", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
-    baseline: Annotated[str, typer.Option(help="Whom the others are compared with, seed by seed.")] = "ds2",
+    baseline: Annotated[str, typer.Option(help="The policy to compare the others with, seed by seed.")] = "ds2",
     on: On = None,
     processes: Processes = None,
     all_series: Annotated[bool, typer.Option("--all-series", help="Keep time lines of every seed.")] = False,
@@ -152,11 +152,11 @@ def _show(groups: list[GroupScore]) -> None:
     if len(cases) > MOST_TABLES:
         console.print(_overview(groups, len(cases)))
         return
-    for (pipeline, workload), found in cases.items():
+    for (pipeline, workload), members in cases.items():
         table = narrow_table(
             "policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval"
         )
-        for group in found:
+        for group in members:
             table.add_row(group.policy, *(narrow(group.estimates[metric]) for metric in COLUMNS.values()))
         console.print(table)
 

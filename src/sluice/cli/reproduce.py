@@ -23,7 +23,7 @@ STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS
 
 @app.command("reproduce")
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Whose tables; a wrong name lists what there is.")],
+    paper: Annotated[str, typer.Argument(help="The paper: kanis, dragster, conttune, qescalor or capsys.")],
     table: Annotated[
         list[str] | None,
         typer.Option("--table", help="Only this table or figure, by its name in the paper. Repeatable."),
@@ -38,15 +38,15 @@ def reproduce(
     They run on the simulator. A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`,
     with the reason.
     """
-    found = reproductions.create(paper, parse_settings(settings or []))
+    reproduction = reproductions.create(paper, parse_settings(settings or []))
     for name in table or []:
-        if name not in found.tables():
-            raise unknown_name(f"table of {paper}", name, found.tables())
+        if name not in reproduction.tables():
+            raise unknown_name(f"table of {paper}", name, reproduction.tables())
     progress = Console(stderr=True)
     results = []
-    for name in table or found.tables():
+    for name in table or reproduction.tables():
         with progress.status(f"{paper} {name}") as status:
-            results.append(found.run(name, partial(_follow, status, name)))
+            results.append(reproduction.run(name, partial(_follow, status, name)))
         if not as_json:
             Console().print(_picture(results[-1]))
     if as_json:

@@ -65,7 +65,7 @@ Settings = list[str] | None
 def run_command(
     pipeline: Annotated[str, typer.Argument(help="A built-in pipeline (see 'sluice pipelines') or file.py:name.")],
     engine: Annotated[str, typer.Option(help="What runs it: sim or spark.")] = "sim",
-    policy: Annotated[str, typer.Option(help="Who decides; see 'sluice policies'.")] = "ds2",
+    policy: Annotated[str, typer.Option(help="The policy; see 'sluice policies'.")] = "ds2",
     workload: Annotated[str, typer.Option(help="How records arrive; see 'sluice workloads'.")] = "cosine",
     duration: Annotated[
         float | None,

@@ -20,7 +20,7 @@ from sluice.lab.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
 
 @app.command("tune")
 def tune(
-    policy: Annotated[str, typer.Argument(help="Whose parameters; see 'sluice policies'.")],
+    policy: Annotated[str, typer.Argument(help="The policy whose parameters are varied; see 'sluice policies'.")],
     over: Annotated[
         list[str], typer.Option("--over", metavar="KEY=VALUES", help="key=0.5,0.6,0.7 or key=0.5..0.9:5. Repeatable.")
     ],
