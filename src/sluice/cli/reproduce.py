@@ -23,7 +23,7 @@ STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS
 
 @app.command("reproduce")
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="The paper: kanis, dragster, conttune, qescalor or capsys.")],
+    paper: Annotated[str, typer.Argument(help="The paper; an unknown name is answered with the known ones.")],
     table: Annotated[
         list[str] | None,
         typer.Option("--table", help="Only this table or figure, by its name in the paper. Repeatable."),

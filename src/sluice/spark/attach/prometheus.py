@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from sluice import __version__
-from sluice.errors import BadInputError, missing_extra
+from sluice.errors import BadInputError
 from sluice.journal.file import Entry
 from sluice.spark.attach.told import outcome_of
 
@@ -32,7 +32,7 @@ class MetricsServer:
         try:
             from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
         except ImportError as error:
-            raise missing_extra("metrics_port", "prometheus-client", "dashboard") from error
+            raise BadInputError("metrics_port needs the package prometheus-client: install sluice[metrics]") from error
         registry = CollectorRegistry()
         self._executors = Gauge("sluice_executors", "Executors there are.", registry=registry)
         self._wanted = Gauge("sluice_executors_wanted", "Executors the guarded wish asks for.", registry=registry)
