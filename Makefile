@@ -7,8 +7,9 @@ READY := $(VENV)/.ready
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet uv==0.13.7
-	$(BIN)/uv pip sync --quiet --python $(BIN)/python requirements.lock
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	$(BIN)/python -m compileall -q src
 	touch $(READY)
 
 demo: $(READY)  ## embedded Spark: DS2 follows a compressed cosine for two minutes; then the table and the picture

@@ -19,7 +19,7 @@ import numpy as np
 from sluice.learning.gaussian_process import GaussianProcess, one_thread
 from sluice.learning.history import SAMPLES_PER_PARALLELISM, History
 from sluice.model import Observation
-from sluice.policy import Policy, policies
+from sluice.protocol import Policy, policies
 
 OPERATORS = 20
 SAMPLES = 200

@@ -21,7 +21,7 @@ from sluice.lab.pipelines import PipelineDefinition, pipelines
 from sluice.lab.run import RunSpec, run
 from sluice.lab.spark_run import SparkSettings, spark_engine
 from sluice.lab.workloads import workloads
-from sluice.policy import policies
+from sluice.protocol import policies
 
 REACHED = 0.85
 INTERVAL_S = 15.0

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from sluice.model import Observation
-from sluice.policy import EMPTY_MEMORY, Memory, policies
+from sluice.protocol import EMPTY_MEMORY, Memory, policies
 
 REACTIVE = ("dhalion", "ds2", "flink", "hpa-cpu", "hpa-varga", "spark-dra", "threshold")
 LIMIT_MS = 10.0

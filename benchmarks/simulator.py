@@ -18,7 +18,7 @@ from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
 from sluice.lab.workloads import workloads
 from sluice.model import Target
-from sluice.policy import policies
+from sluice.protocol import policies
 
 TARGET_RATIO = 50_000
 

@@ -22,7 +22,7 @@ from benchmarks.measuring import JvmThreads, SteadyFeed, cpu_s
 from benchmarks.spark_soak import events, pipeline
 
 from sluice.model import Target
-from sluice.policy import policies
+from sluice.protocol import policies
 from sluice.spark.pipeline.engine import SparkEngine
 
 RECORDS_PER_S = 100_000.0

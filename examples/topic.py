@@ -14,9 +14,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import sluice
-from sluice.spark.topic import ReaderControl, Topic
-from sluice.spark.topic.sink import TopicSink
-from sluice.spark.topic.source import stream_from
+from sluice import ReaderControl, Topic, TopicSink, stream_from
 
 master, folder, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
 os.environ["PYSPARK_PYTHON"] = sys.executable  # topics are read in Python, by one that has sluice

@@ -1,4 +1,4 @@
-"""Things found by name: one decorated class per file, discovered by importing its package.
+"""Things found by name: decorated classes in the modules of one package, imported when they are asked for.
 
 Parameters are the fields of a frozen dataclass, so a listing and the command line need no second description.
 """
@@ -9,12 +9,12 @@ import dataclasses
 import importlib
 import pkgutil
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from sluice.errors import BadInputError, unknown_name
+from sluice.errors import BadInputError, needs_extra, unknown_name
 
 T = TypeVar("T")
 
@@ -51,13 +51,18 @@ def _none_or(value: Any) -> Any:
 
 
 class Registry(Generic[T]):
-    """Name -> dataclass, for one kind of thing living in one package."""
+    """Name -> dataclass, for one kind of thing living in one package, whose packages come with `extra`.
 
-    def __init__(self, kind: str, package: str) -> None:
+    With `one_per_file` the file hpa_cpu.py holds `hpa-cpu` and nothing else, so listing names needs no import.
+    """
+
+    def __init__(self, kind: str, package: str, *, extra: str, one_per_file: bool = False) -> None:
         self.kind = kind
         self._package = package
+        self._extra = extra
+        self._one_per_file = one_per_file
         self._classes: dict[str, type[T]] = {}
-        self._discovered = False
+        self._complete = False
 
     def register(self, name: str) -> Callable[[type[T]], type[T]]:
         def add(cls: type[T]) -> type[T]:
@@ -69,13 +74,16 @@ class Registry(Generic[T]):
         return add
 
     def names(self) -> tuple[str, ...]:
-        self._discover()
+        if self._one_per_file:
+            return tuple(sorted({*self._classes, *(_entry(module) for module in self._modules())}))
+        self._import_all()
         return tuple(sorted(self._classes))
 
     def get(self, name: str) -> type[T]:
-        self._discover()
         if name not in self._classes:
-            raise unknown_name(self.kind, name, self._classes)
+            self._find(name)
+        if name not in self._classes:
+            raise unknown_name(self.kind, name, self.names())
         return self._classes[name]
 
     def create(self, name: str, settings: Mapping[str, Any] | None = None) -> T:
@@ -88,10 +96,17 @@ class Registry(Generic[T]):
         return names[0] if names else type(entry).__name__
 
     def describe(self) -> list[dict[str, Any]]:
-        """Every entry with its first docstring line and its parameters, for `--json` and for people."""
-        return [self._describe_one(name, self.get(name)) for name in self.names()]
+        """Every entry with its first docstring line and its parameters, for `--json` and for people.
 
-    def _describe_one(self, name: str, cls: type[T]) -> dict[str, Any]:
+        An entry whose packages are not installed has the name of the extra in place of its summary.
+        """
+        return [self._describe_one(name) for name in self.names()]
+
+    def _describe_one(self, name: str) -> dict[str, Any]:
+        try:
+            cls = self.get(name)
+        except BadInputError as error:
+            return {"name": name, "summary": str(error), "parameters": {}}
         return {
             "name": name,
             "summary": (cls.__doc__ or "").strip().splitlines()[0],
@@ -102,10 +117,28 @@ class Registry(Generic[T]):
             },
         }
 
-    def _discover(self) -> None:
-        if self._discovered:
-            return
-        self._discovered = True
+    def _find(self, name: str) -> None:
+        """Import the module named like the entry, or all of them where that one does not have it."""
+        for module in self._modules():
+            if _entry(module) == name:
+                self._import(module)
+        if name not in self._classes and not self._one_per_file:
+            self._import_all()
+
+    def _import_all(self) -> None:
+        if not self._complete:
+            self._complete = True
+            for module in self._modules():
+                self._import(module)
+
+    def _modules(self) -> Iterator[str]:
         package = importlib.import_module(self._package)
-        for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
-            importlib.import_module(module.name)
+        return (module.name for module in pkgutil.walk_packages(package.__path__, f"{self._package}."))
+
+    def _import(self, module: str) -> None:
+        with needs_extra(f"{self.kind} {_entry(module)!r}", self._extra):
+            importlib.import_module(module)
+
+
+def _entry(module: str) -> str:
+    return module.rpartition(".")[2].replace("_", "-")

@@ -14,7 +14,7 @@ from sluice.control.loop import Loop
 from sluice.journal.file import MemoryJournal
 from sluice.journal.records import Cycle
 from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
-from sluice.policy import policies
+from sluice.protocol import policies
 from sluice.spark.attach.application import (
     ExecutorInfo,
     application_graph,

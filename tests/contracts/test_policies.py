@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from sluice.model import Observation, Recommendation
-from sluice.policy import EMPTY_MEMORY, Memory, Policy, policies
+from sluice.protocol import EMPTY_MEMORY, Memory, Policy, policies
 from tests.contracts.observations import runs, steady_run, unmeasured
 
 some_examples = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

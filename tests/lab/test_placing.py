@@ -17,7 +17,7 @@ from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.summary import summarise
 from sluice.lab.workloads import workloads
 from sluice.placement import placers
-from sluice.policy import policies
+from sluice.protocol import policies
 
 CLUSTER = UniformCluster(workers=12, slots=8, cpu=3.0).cluster()
 

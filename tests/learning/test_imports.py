@@ -20,7 +20,7 @@ HEAVY = ("numba", "scipy", "sklearn", "threadpoolctl")
 DECIDE = """
 import sys
 from sluice.model import Observation
-from sluice.policy import policies
+from sluice.protocol import policies
 name, text = sys.argv[1:]
 policies.create(name).decide(Observation.model_validate_json(text), {})
 print(*sorted({found.partition(".")[0] for found in sys.modules}))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sluice.model import Observation, Recommendation
-from sluice.policy import EMPTY_MEMORY, Policy
+from sluice.protocol import EMPTY_MEMORY, Policy
 
 
 def job(*edges: str, time_s: float = 0.0, interval_s: float = 15.0, **operators: dict[str, Any]) -> Observation:

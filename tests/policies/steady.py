@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sluice.model import Observation, Recommendation
-from sluice.policy import EMPTY_MEMORY, Memory, Policy
+from sluice.protocol import EMPTY_MEMORY, Memory, Policy
 
 Curve = Callable[[int], float]
 

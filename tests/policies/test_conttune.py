@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sluice.learning.conservative import acquire, choose
 from sluice.learning.history import History
 from sluice.policies.conttune import ContTune, recall
-from sluice.policy import policies
+from sluice.protocol import policies
 from tests.policies.jobs import job
 from tests.policies.steady import Chain
 

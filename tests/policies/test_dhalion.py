@@ -8,7 +8,7 @@ import pytest
 
 from sluice.model import Observation, Recommendation
 from sluice.policies.dhalion import Dhalion, Diagnosis, Symptoms, regulate
-from sluice.policy import EMPTY_MEMORY
+from sluice.protocol import EMPTY_MEMORY
 from tests.policies.jobs import job, recommended
 
 QUIET = {"backpressure": 0.0, "buffer_usage": 0.5}

@@ -7,7 +7,7 @@ import pytest
 from sluice.dataflow.budget import within_budget
 from sluice.learning.capacity_tracking import CapacityEstimate, exploration_weight, track
 from sluice.policies.dragster import Dragster
-from sluice.policy import policies
+from sluice.protocol import policies
 from tests.policies.jobs import job
 from tests.policies.steady import Chain
 

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.model import Observation
 from sluice.policies.ds2 import Ds2
-from sluice.policy import EMPTY_MEMORY
+from sluice.protocol import EMPTY_MEMORY
 from tests.policies.jobs import decisions, job, recommended
 
 EXACT = Ds2(over_provisioning=1.0)

@@ -8,7 +8,7 @@ import pytest
 
 from sluice.model import Observation
 from sluice.policies.flink import Flink
-from sluice.policy import EMPTY_MEMORY
+from sluice.protocol import EMPTY_MEMORY
 from tests.policies.jobs import decisions, job, recommended
 
 PLAIN = Flink(restart_s=0.0)

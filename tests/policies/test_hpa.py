@@ -9,7 +9,7 @@ import pytest
 from sluice.model import Observation
 from sluice.policies.hpa_cpu import HpaCpu
 from sluice.policies.hpa_varga import HpaVarga
-from sluice.policy import EMPTY_MEMORY
+from sluice.protocol import EMPTY_MEMORY
 from tests.policies.jobs import decisions, job, recommended
 
 

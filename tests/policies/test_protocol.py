@@ -3,7 +3,7 @@ from __future__ import annotations
 from sluice.model import Observation, Recommendation
 from sluice.policies.hpa_cpu import HpaCpu
 from sluice.policies.static import Static
-from sluice.policy import Memory, decides_during_cooldown, recommends_sizes
+from sluice.protocol import Memory, decides_during_cooldown, recommends_sizes
 
 
 class Sized:

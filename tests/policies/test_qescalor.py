@@ -9,7 +9,7 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.model import Recommendation
-from sluice.policy import EMPTY_MEMORY, policies
+from sluice.protocol import EMPTY_MEMORY, policies
 from tests.contracts.observations import steady_run
 from tests.policies.jobs import decisions, job, recommended
 

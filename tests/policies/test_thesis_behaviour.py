@@ -15,7 +15,7 @@ from sluice.lab.pipelines import pipelines
 from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import workloads
-from sluice.policy import policies
+from sluice.protocol import policies
 
 pytestmark = pytest.mark.slow
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from sluice.policies.threshold import Threshold
-from sluice.policy import EMPTY_MEMORY
+from sluice.protocol import EMPTY_MEMORY
 from tests.policies.jobs import job, recommended
 
 

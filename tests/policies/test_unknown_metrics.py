@@ -14,7 +14,7 @@ from sluice.policies.hpa_cpu import HpaCpu
 from sluice.policies.hpa_varga import HpaVarga, utilisation
 from sluice.policies.spark_dra import SparkDra
 from sluice.policies.threshold import Threshold
-from sluice.policy import EMPTY_MEMORY, Policy
+from sluice.protocol import EMPTY_MEMORY, Policy
 from tests.policies.jobs import job
 
 UNKNOWN = dict.fromkeys(("backpressure", "output_rate", "true_output_rate", "idle"))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import sys
 
 from typer import Abort
@@ -19,8 +17,6 @@ EXIT_INTERRUPTED = 130
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command; whatever a user can cause ends in one line on stderr and a meaningful exit code."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
     sys.exit(_run(arguments))
 
 

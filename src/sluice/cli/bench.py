@@ -1,4 +1,4 @@
-"""`sluice bench`: many runs, compared."""
+"""`sluice bench`: Run pipelines under workloads and policies, and compare."""
 
 from __future__ import annotations
 
@@ -57,16 +57,17 @@ def bench(
     slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
     guard: Annotated[Names, typer.Option("--guard", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
     sim_set: Annotated[Names, typer.Option("--sim-set", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
-    baseline: Annotated[str, typer.Option(help="Whom the others are compared with, seed by seed.")] = "ds2",
+    baseline: Annotated[str, typer.Option(help="The policy to compare the others with, seed by seed.")] = "ds2",
     on: On = None,
     processes: Processes = None,
     all_series: Annotated[bool, typer.Option("--all-series", help="Keep time lines of every seed.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run every pipeline under every workload and policy, with every seed, and compare.
+    """Run pipelines under workloads and policies, and compare.
 
-    A bench that was interrupted goes on where it was: run the same command again. The folder then has one file
-    per run and results.parquet; 'sluice report FOLDER' makes a page of it.
+    Every pipeline runs under every workload and policy with every seed. An interrupted bench goes on where it was: run
+    the same command again. The folder then has one file per run and results.parquet; 'sluice report FOLDER' makes a
+    page of it.
 
     Example: sluice bench --pipeline q1 --workload cosine --policy ds2 --policy hpa-cpu --seeds 5 --out runs/small
     """
@@ -152,11 +153,11 @@ def _show(groups: list[GroupScore]) -> None:
     if len(cases) > MOST_TABLES:
         console.print(_overview(groups, len(cases)))
         return
-    for (pipeline, workload), found in cases.items():
+    for (pipeline, workload), members in cases.items():
         table = narrow_table(
             "policy", *COLUMNS, title=f"{pipeline}, {workload}: mean over seeds and half the 95 % interval"
         )
-        for group in found:
+        for group in members:
             table.add_row(group.policy, *(narrow(group.estimates[metric]) for metric in COLUMNS.values()))
         console.print(table)
 

@@ -1,4 +1,4 @@
-"""`sluice cluster`: a small standalone Spark cluster on this machine, for trying things."""
+"""`sluice cluster`: Start, look at and end a small Spark cluster on this machine."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.spark.cluster import standalone
 
-cluster = typer.Typer(
-    help="Start, look at and end a small standalone Spark cluster on this machine.", no_args_is_help=True
-)
+cluster = typer.Typer(help="Start, look at and end a small Spark cluster on this machine.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
 
 Home = Annotated[Path | None, typer.Option(help="Where logs and state are kept; default: ~/.sluice/cluster.")]

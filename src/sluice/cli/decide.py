@@ -1,4 +1,4 @@
-"""`sluice decide`: one policy, one observation (or several in a row), no engine."""
+"""`sluice decide`: Ask a policy what it would do, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sluice.cli.app import app
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import Observation, observation_schema, unknown_metrics
-from sluice.policy import EMPTY_MEMORY, Memory, policies
+from sluice.protocol import EMPTY_MEMORY, Memory, policies
 
 
 @app.command("decide")
@@ -22,7 +22,7 @@ def decide(
         Path | None,
         typer.Argument(help="JSON file with one observation or a list of them; '-' reads standard input."),
     ] = None,
-    policy: Annotated[str, typer.Option("--policy", help="Which policy decides; see 'sluice policies'.")] = "ds2",
+    policy: Annotated[str, typer.Option("--policy", help="The policy to ask; see 'sluice policies'.")] = "ds2",
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A parameter of the policy; repeatable.")
     ] = None,
@@ -41,22 +41,22 @@ def decide(
         return
     if observation is None:
         raise BadInputError("decide needs a file with an observation ('-' for standard input); --schema shows its form")
-    decider = policies.create(policy, parse_settings(settings or ()))
+    chosen = policies.create(policy, parse_settings(settings or ()))
     data = _read(observation)
     memory: Memory = EMPTY_MEMORY
     answers: list[dict[str, Any]] = []
     for number, item in enumerate(data if isinstance(data, list) else [data]):
         what = f"{observation}[{number}]" if isinstance(data, list) else str(observation)
         seen = Observation.parse(item, what)
-        if strangers := unknown_metrics(item):
-            print(f"sluice: {what}: ignoring unknown metrics: {', '.join(strangers)}", file=sys.stderr)
+        if unknown := unknown_metrics(item):
+            print(f"sluice: {what}: ignoring unknown metrics: {', '.join(unknown)}", file=sys.stderr)
         try:
-            decision, memory = decider.decide(seen, memory)
+            recommendation, memory = chosen.decide(seen, memory)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise SluiceError(f"{what}: policy {policy!r} failed: {error}") from error
-        sizes = {"sizes": decision.sizes} if decision.sizes else {}
-        wish = {**seen.parallelism, **decision.parallelism}
-        answers.append({"parallelism": wish, **sizes, "reason": decision.reason})
+        sizes = {"sizes": recommendation.sizes} if recommendation.sizes else {}
+        parallelism = {**seen.parallelism, **recommendation.parallelism}
+        answers.append({"parallelism": parallelism, **sizes, "reason": recommendation.reason})
     print(json.dumps(answers if isinstance(data, list) else answers[0], indent=2))
 
 

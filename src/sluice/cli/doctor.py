@@ -1,4 +1,4 @@
-"""`sluice doctor`: can Spark run here?"""
+"""`sluice doctor`: Check what Spark needs here, and say how to repair it."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ def doctor(
     root: Annotated[Path, typer.Option(help="Folder where topics and checkpoints are going to be.")] = Path("."),
     as_json: AsJson = False,
 ) -> None:
-    """Check Java, Python, packages, memory, cores, ports and disk, and say what to do about what is missing.
+    """Check what Spark needs here, and say how to repair it.
 
-    Exit code 1 if something would keep Spark from running; warnings alone are fine.
+    That is Java, Python, packages, memory, cores, ports and disk. Exit code 1 if something would keep Spark from
+    running; warnings alone are fine.
     """
     findings = diagnose(root)
     if as_json:

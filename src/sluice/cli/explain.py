@@ -1,4 +1,4 @@
-"""`sluice explain`: a journal in words."""
+"""`sluice explain`: Say why every scaling action happened, and what it did."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def explain_command(
     journal: Annotated[Path, typer.Argument(help="journal.jsonl of a run, or the folder it is in.")],
     as_json: AsJson = False,
 ) -> None:
-    """Say in words why every scaling action happened, and what it did.
+    """Say why every scaling action happened, and what it did.
 
     Example: sluice explain runs/first/journal.jsonl
     """

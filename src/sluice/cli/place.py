@@ -1,4 +1,4 @@
-"""`sluice place`: put the tasks of profiled queries on workers. `sluice strategies`: list the strategies."""
+"""`sluice place`: Place tasks on workers so that no worker is overloaded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from sluice.cli.app import app
-from sluice.cli.listings import AsJson, show
+from sluice.cli.listings import AsJson
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Worker
@@ -18,12 +18,6 @@ from sluice.placement import PlacementRequest, PlacementResult, placers
 from sluice.placement.profile import read_placement, read_profile, together
 
 EXIT_NO_PLAN = 1
-
-
-@app.command("strategies")
-def list_strategies(as_json: AsJson = False) -> None:
-    """List the placement strategies, each with its parameters and their defaults."""
-    show(placers, as_json)
 
 
 @app.command("place")
@@ -46,9 +40,10 @@ def place_command(
     picture: Annotated[Path | None, typer.Option(help="Draw the plan into this .svg or .html file.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put every task on a worker so that no worker is overloaded in cpu, state access or network.
+    """Place tasks on workers so that no worker is overloaded.
 
-    Costs are 0 for a perfectly even cluster and 1 for the heaviest worker possible. Workers are named w0, w1, ...
+    It balances cpu, state access and network. Costs are 0 for a perfectly even cluster and 1 for the heaviest worker
+    possible. Workers are named w0, w1, ...
 
     Example: sluice place q1.json --workers 4 --slots 8 --picture plan.html
 

@@ -1,4 +1,4 @@
-"""`sluice profile`: what the operators of a pipeline cost on Spark, for the simulator and for placement."""
+"""`sluice profile`: Measure what every operator of a pipeline costs on Spark."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ def profile_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON, and nothing else.")] = False,
 ) -> None:
-    """Measure capacity, CPU, state access, network and selectivity of every operator on Spark.
+    """Measure what every operator of a pipeline costs on Spark.
 
-    Operators run one at a time with a backlog, about a minute each. The profile is what the simulator and the placement
-    read: sluice run q1 --profile q1-profile.json, sluice place q1-profile.json.
+    That is capacity, CPU, state access, network and selectivity. Operators run one at a time with a backlog, about
+    a minute each. The profile is what the simulator and the placement read: sluice run q1 --profile
+    q1-profile.json, sluice place q1-profile.json.
 
     Example: sluice profile q1 --parallelism 1,2,4
     """

@@ -1,4 +1,4 @@
-"""`sluice report`: a page to look at."""
+"""`sluice report`: Make one HTML page of a run, a bench, or several of them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def report(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make one self-contained HTML page of a run, a bench, or several of them to compare.
+    """Make one HTML page of a run, a bench, or several of them.
 
-    The page needs no network: it can be mailed, and opened on a phone. Plots and tables can be saved from it.
+    The page is one file and needs no network: it can be mailed, and opened on a phone. Plots and tables can be
+    saved from it.
 
     Example: sluice report runs/small --csv runs/small/csv
     """

@@ -1,4 +1,4 @@
-"""`sluice reproduce`: a paper's tables, run again, beside the paper's figures."""
+"""`sluice reproduce`: Run a paper's experiments again, and compare the figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS
 
 @app.command("reproduce")
 def reproduce(
-    paper: Annotated[str, typer.Argument(help="Whose tables; a wrong name lists what there is.")],
+    paper: Annotated[str, typer.Argument(help="The paper; an unknown name is answered with the known ones.")],
     table: Annotated[
         list[str] | None,
         typer.Option("--table", help="Only this table or figure, by its name in the paper. Repeatable."),
@@ -33,19 +33,20 @@ def reproduce(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Run a paper's experiments on the simulator and print the paper's figure beside ours, one row each.
+    """Run a paper's experiments again, and compare the figures.
 
-    A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`, with the reason.
+    They run on the simulator. A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`,
+    with the reason.
     """
-    found = reproductions.create(paper, parse_settings(settings or []))
+    reproduction = reproductions.create(paper, parse_settings(settings or []))
     for name in table or []:
-        if name not in found.tables():
-            raise unknown_name(f"table of {paper}", name, found.tables())
+        if name not in reproduction.tables():
+            raise unknown_name(f"table of {paper}", name, reproduction.tables())
     progress = Console(stderr=True)
     results = []
-    for name in table or found.tables():
+    for name in table or reproduction.tables():
         with progress.status(f"{paper} {name}") as status:
-            results.append(found.run(name, partial(_follow, status, name)))
+            results.append(reproduction.run(name, partial(_follow, status, name)))
         if not as_json:
             Console().print(_picture(results[-1]))
     if as_json:

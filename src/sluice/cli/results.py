@@ -1,4 +1,4 @@
-"""`sluice results`: docs/results.md from outputs."""
+"""`sluice results`: Write results.md, with pictures, from benches and papers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def results(
     out: Annotated[Path, typer.Option(help="Folder for results.md and its pictures.")] = Path("docs"),
     as_json: AsJson = False,
 ) -> None:
-    """Write results.md, with pictures, from benches and reproductions: nothing in it is typed by hand.
+    """Write results.md, with pictures, from benches and papers.
+
+    Nothing in it is typed by hand.
 
     Example: sluice results --bench runs/full --reproduced runs/kanis.json --out docs
     """

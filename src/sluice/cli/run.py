@@ -1,4 +1,4 @@
-"""`sluice run`: one pipeline under one policy and one workload."""
+"""`sluice run`: Run a pipeline under a scaling policy and say what came of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -28,8 +28,6 @@ from sluice.journal.file import JOURNAL_FILE, FileJournal, Journal, MemoryJourna
 from sluice.journal.records import Choice, End
 from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import PipelineDefinition, pipelines
-from sluice.lab.pipelines.profiled import ProfiledPipeline
-from sluice.lab.placing import PlacementSetup, UniformCluster
 from sluice.lab.run import THESIS_GUARDS, RunSpec, run, simulated_engine
 from sluice.lab.spark_run import (
     DEFAULT_DURATION_S,
@@ -42,10 +40,11 @@ from sluice.lab.spark_run import (
 )
 from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import Workload, duration_s, workloads
-from sluice.placement import placers
-from sluice.placement.profile import read_profile
-from sluice.policy import policies, recommends_sizes
+from sluice.protocol import policies, recommends_sizes
 from sluice.registry import build
+
+if TYPE_CHECKING:
+    from sluice.lab.placing import PlacementSetup
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ Recorded = tuple[Sequence[CycleReport], End | None]
 def run_command(
     pipeline: Annotated[str, typer.Argument(help="A built-in pipeline (see 'sluice pipelines') or file.py:name.")],
     engine: Annotated[str, typer.Option(help="What runs it: sim or spark.")] = "sim",
-    policy: Annotated[str, typer.Option(help="Who decides; see 'sluice policies'.")] = "ds2",
+    policy: Annotated[str, typer.Option(help="The policy; see 'sluice policies'.")] = "ds2",
     workload: Annotated[str, typer.Option(help="How records arrive; see 'sluice workloads'.")] = "cosine",
     duration: Annotated[
         float | None,
@@ -183,14 +182,22 @@ def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> P
     if ".py" in name:
         return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
     definition = pipelines.create(name, settings)
-    return definition if profile is None else ProfiledPipeline(definition=definition, profile=read_profile(profile))
+    if profile is None:
+        return definition
+    from sluice.lab.pipelines.profiled import ProfiledPipeline
+    from sluice.placement.profile import read_profile
+
+    return ProfiledPipeline(definition=definition, profile=read_profile(profile))
 
 
 def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> PlacementSetup | None:
-    if strategy is None:
-        if settings:
-            raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
+    if strategy is None and not settings:
         return None
+    from sluice.lab.placing import PlacementSetup, UniformCluster
+    from sluice.placement import placers
+
+    if strategy is None:
+        raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
     if engine != "sim":
         raise BadInputError(f"--placement is for the simulator, got --engine {engine}")
     return PlacementSetup(placer=placers.create(strategy), cluster=build(UniformCluster, settings, "cluster").cluster())

@@ -1,4 +1,4 @@
-"""`sluice sizes`: the instance sizes and prices that plans are made of."""
+"""`sluice sizes`: List the instance sizes of a price table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`sluice tune`: search a policy's parameters."""
+"""`sluice tune`: Try a policy's parameters on several loads and seeds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sluice.lab.tune import LATE_WEIGHT, Variant, parse_range, rank, variants
 
 @app.command("tune")
 def tune(
-    policy: Annotated[str, typer.Argument(help="Whose parameters; see 'sluice policies'.")],
+    policy: Annotated[str, typer.Argument(help="The policy whose parameters are varied; see 'sluice policies'.")],
     over: Annotated[
         list[str], typer.Option("--over", metavar="KEY=VALUES", help="key=0.5,0.6,0.7 or key=0.5..0.9:5. Repeatable.")
     ],
@@ -38,10 +38,10 @@ def tune(
     processes: Processes = None,
     as_json: AsJson = False,
 ) -> None:
-    """Try a policy's parameters on several loads and seeds, best first.
+    """Try a policy's parameters on several loads and seeds.
 
-    The score is the cost against a planner that knows the load, plus --late-weight times the share of time above
-    the latency objective. A star marks settings that no other beats in both.
+    The best comes first. The score is the cost against a planner that knows the load, plus --late-weight times the
+    share of time above the latency objective. A star marks settings that no other beats in both.
 
     Example: sluice tune ds2 --over over_provisioning=1.0,1.2,1.4 --out runs/tune-ds2
     """

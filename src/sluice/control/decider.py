@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, Policy, decides_during_cooldown
+from sluice.protocol import Memory, Policy, decides_during_cooldown
 
 
 @dataclass(frozen=True)

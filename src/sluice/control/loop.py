@@ -18,7 +18,7 @@ from sluice.journal.file import Journal
 from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Status
 from sluice.journal.results import CycleReport
 from sluice.model import Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
-from sluice.policy import EMPTY_MEMORY, Memory
+from sluice.protocol import EMPTY_MEMORY, Memory
 
 SHORTEST_WINDOW = 0.5
 """Of the interval: what a run's end leaves over is on record, but no ground for a decision."""

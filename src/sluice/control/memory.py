@@ -8,7 +8,7 @@ from typing import Any
 
 from sluice.errors import BadInputError
 from sluice.files import replace_file
-from sluice.policy import EMPTY_MEMORY, Memory
+from sluice.protocol import EMPTY_MEMORY, Memory
 
 FORMAT_VERSION = 1
 

@@ -18,7 +18,7 @@ from typing import Any
 from sluice.dataflow.numbers import known_sum, listing, number, ratio, whole_instances
 from sluice.dataflow.rates import job_throughput, source_arrival_rate
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory
+from sluice.protocol import Memory
 
 # Kubernetes' default scaling policies for scaling up: the larger of 4 pods and 100 % per 15 s; down: 100 % per 15 s
 STEP_PERIOD_S = 15.0

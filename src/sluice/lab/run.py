@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sluice import __version__
 from sluice.control.decider import Decider
@@ -17,12 +17,14 @@ from sluice.errors import BadInputError
 from sluice.journal.file import Journal
 from sluice.journal.records import Choice, RunHeader
 from sluice.lab.pipelines import PipelineDefinition
-from sluice.lab.placing import PlacementSetup
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
 from sluice.lab.workloads import Workload, duration_s, rate_curve
 from sluice.model import Target
-from sluice.policy import Policy
+from sluice.protocol import Policy
 from sluice.registry import build
+
+if TYPE_CHECKING:
+    from sluice.lab.placing import PlacementSetup
 
 THESIS_GUARDS: Mapping[str, Any] = {"max_slots": 80, "max_step": 15, "cooldown_s": 300.0}
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sluice.journal.results import CycleReport
-from sluice.lab.clairvoyant import ClairvoyantPlan, Demand
 from sluice.model.base import Count, Frozen, NonNegative, Share
+
+if TYPE_CHECKING:
+    from sluice.lab.clairvoyant import ClairvoyantPlan, Demand
 
 STEADY_LOAD = 0.02
 """Relative change below which two loads count as the same."""

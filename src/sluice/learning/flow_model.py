@@ -26,7 +26,7 @@ from sluice.errors import BadInputError
 from sluice.learning.gaussian_process import Vector
 from sluice.learning.throughput import Kind, LinearFunction, ThroughputFunction, fitted_function, given_function
 from sluice.model import Observation, Topology
-from sluice.policy import Memory
+from sluice.protocol import Memory
 
 OUT = ""
 """The far end of a sink's edge."""

@@ -114,5 +114,5 @@ class Placer(Protocol):
         ...
 
 
-placers: Registry[Placer] = Registry("placement strategy", "sluice.placement")
+placers: Registry[Placer] = Registry("placement strategy", "sluice.placement", extra="placement")
 placer = placers.register

@@ -1,1 +1,1 @@
-"""One file per policy, named like it, and nothing else; `sluice.policy` has the protocol and the registry."""
+"""One file per policy, named like it, and nothing else; `sluice.protocol` has the protocol and the registry."""

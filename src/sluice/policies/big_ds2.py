@@ -9,7 +9,7 @@ from sluice.dataflow.provisioning import State, interrupted, provisioning, same_
 from sluice.dataflow.rates import source_loads
 from sluice.model import Observation, Recommendation
 from sluice.policies.ds2 import Ds2
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

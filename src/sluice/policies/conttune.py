@@ -23,7 +23,7 @@ from sluice.dataflow.provisioning import (
 from sluice.dataflow.rates import real_input_rates, source_loads
 from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'conttune'", "learning"):

@@ -20,7 +20,7 @@ from sluice.dataflow.bottleneck import (
 from sluice.dataflow.numbers import listing, number, ratio, whole_instances, whole_instances_down
 from sluice.dataflow.rates import consumed_rate, topic_readers
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

@@ -15,7 +15,7 @@ from sluice.dataflow.numbers import listing, number
 from sluice.dataflow.provisioning import full_busy_shares, provisioning, usual_full_busy
 from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'dragster'", "learning"):

@@ -11,7 +11,7 @@ from typing import Any
 from sluice.dataflow.numbers import listing, number, whole_instances
 from sluice.dataflow.rates import Need, instances_needed, selectivities
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

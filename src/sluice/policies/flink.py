@@ -14,7 +14,7 @@ from typing import Any
 from sluice.dataflow.numbers import listing, number, ratio, whole_instances
 from sluice.dataflow.rates import EdgeValues, selectivities, target_rates
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 PARTS = 15

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sluice.dataflow.hpa import Behaviour, Reading, decide, overload_where_saturated
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

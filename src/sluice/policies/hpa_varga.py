@@ -20,7 +20,7 @@ from sluice.dataflow.hpa import Behaviour, Reading, decide, overload_where_satur
 from sluice.dataflow.numbers import ratio
 from sluice.dataflow.rates import job_throughput, topic_readers
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

@@ -16,7 +16,7 @@ from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
 from sluice.model import InstanceSize, Observation, OperatorMetrics
 from sluice.model.recommendation import InstanceMix, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'qescalor'", "learning"):

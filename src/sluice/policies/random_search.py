@@ -9,7 +9,7 @@ from sluice.dataflow.provisioning import State, provisioning, same_load
 from sluice.dataflow.rates import source_loads
 from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'random-search'", "learning"):

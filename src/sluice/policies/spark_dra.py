@@ -9,7 +9,7 @@ from sluice.dataflow.bottleneck import blocked_factor, upstream_backpressure
 from sluice.dataflow.numbers import MOST_INSTANCES, listing, number, ratio
 from sluice.dataflow.rates import arriving_rate, capacity, source_arrival_rate
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 
 
 @policy("static")

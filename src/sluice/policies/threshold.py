@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sluice.dataflow.numbers import listing, number
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import Memory, policy
+from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 

@@ -17,7 +17,7 @@ from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, Simula
 from sluice.lab.summary import summarise
 from sluice.lab.workloads import workloads
 from sluice.model import Target
-from sluice.policy import policies
+from sluice.protocol import policies
 
 
 def small(loads, *, downtime_s=0.0, per_instance=(10.0,)):

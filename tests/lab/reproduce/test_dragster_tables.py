@@ -14,7 +14,7 @@ from sluice.lab.reproduce.dragster import (
     growth_exponent,
 )
 from sluice.model import Observation, OperatorMetrics
-from sluice.policy import policies
+from sluice.protocol import policies
 from tests.journal import records
 from tests.policies.jobs import job
 

@@ -35,7 +35,7 @@ def test_who_settles_is_told_per_stage():
 
 def test_settings_exist():
     from sluice.journal.records import Choice
-    from sluice.policy import policies
+    from sluice.protocol import policies
 
     for table in TABLES.values():
         for label in table.rows:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sluice.errors import BadInputError
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import decides_during_cooldown
+from sluice.protocol import decides_during_cooldown
 from sluice.spark.attach.application import (
     NO_QUERY,
     ExecutorInfo,

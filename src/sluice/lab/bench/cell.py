@@ -10,7 +10,6 @@ from sluice.control.engine import Engine
 from sluice.control.guards import Guards
 from sluice.journal.file import MemoryJournal
 from sluice.lab.bench.grid import CLAIRVOYANT, Cell
-from sluice.lab.clairvoyant import ClairvoyantPolicy, demand, plan
 from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.scores import Oracle, Scores, score
 from sluice.lab.series import Series, run_series
@@ -61,6 +60,8 @@ def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = T
     oracle = _oracle(cell.case_key) if against_planner or foreseen else None
     engine, initial = simulated_engine(spec)
     if foreseen and oracle:
+        from sluice.lab.clairvoyant import ClairvoyantPolicy
+
         # it knows when to act, so nothing but the slots there are limits it
         spec = replace(spec, policy=ClairvoyantPolicy(oracle.plan), guards=Guards(max_slots=spec.guards.max_slots))
         initial = Target(parallelism=dict(oracle.plan.steps[0][1].parallelism))
@@ -97,6 +98,8 @@ def _result(
 @lru_cache(maxsize=4)
 def _oracle(case_key: str) -> Oracle:
     """Shared by all cells of a case: planning costs more than a run."""
+    from sluice.lab.clairvoyant import demand, plan
+
     case = Cell.model_validate_json(case_key)
     spec = case.spec()
     needs = demand(spec)

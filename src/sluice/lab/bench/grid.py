@@ -21,7 +21,7 @@ from sluice.lab.pipelines import pipelines
 from sluice.lab.run import THESIS_GUARDS, RunSpec
 from sluice.lab.workloads import duration_s, workloads
 from sluice.model.base import Frozen
-from sluice.policy import policies
+from sluice.protocol import policies
 from sluice.registry import build
 
 CLAIRVOYANT = "clairvoyant"

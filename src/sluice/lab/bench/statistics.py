@@ -2,7 +2,7 @@
 
 The seeds of two policies are the same loads and the same noise, so their difference seed by seed says more than two
 intervals side by side. Both use Student's t; Wilcoxon's signed-rank test stands beside it for those who doubt that
-the differences are normal.
+the differences are normal. `scipy.stats` takes longer to import than a run to simulate; it is imported where used.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from sluice.model.base import Count, Finite, Frozen
 
@@ -80,6 +79,8 @@ def estimate(values: Iterable[float | None]) -> Estimate:
     mean = float(known.mean())
     if known.size == 1:
         return Estimate(mean=mean, low=None, high=None, count=1)
+    from scipy import stats
+
     reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, known.size - 1) * known.std(ddof=1) / np.sqrt(known.size))
     return Estimate(mean=mean, low=mean - reach, high=mean + reach, count=int(known.size))
 
@@ -129,6 +130,8 @@ def _compare(
     ours: Mapping[int, Row],
     theirs: Mapping[int, Row],
 ) -> Comparison:
+    from scipy import stats
+
     pairs = [(ours[seed][metric], theirs[seed][metric]) for seed in sorted(ours.keys() & theirs.keys())]
     differences = np.array([a - b for a, b in pairs if a is not None and b is not None])
     # differences that are all the same have no spread to test against

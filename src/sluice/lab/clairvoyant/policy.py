@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sluice.lab.clairvoyant.planner import ClairvoyantPlan
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory
+from sluice.protocol import Memory
 
 
 @dataclass(frozen=True)

@@ -40,5 +40,5 @@ class RunsOnSpark(Protocol):
         ...
 
 
-pipelines: Registry[PipelineDefinition] = Registry("pipeline", "sluice.lab.pipelines")
+pipelines: Registry[PipelineDefinition] = Registry("pipeline", "sluice.lab.pipelines", extra="lab")
 pipeline = pipelines.register

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.errors import SluiceError
+from sluice.errors import missing_extra
 from sluice.lab.bench.statistics import METRICS, GroupScore
 from sluice.lab.report.content import Content, Shown
 from sluice.lab.report.figures import plain
@@ -127,7 +127,7 @@ def _figure(width: float, height: float) -> Figure:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise SluiceError("pictures need matplotlib: pip install 'sluice[plots]'") from error
+        raise missing_extra("a picture", "matplotlib", "lab") from error
     matplotlib.rcParams["svg.hashsalt"] = "sluice"
     return Figure(figsize=(width, height))
 

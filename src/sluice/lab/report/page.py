@@ -30,4 +30,4 @@ def page(content: Content) -> str:
 
 
 def write_page(content: Content, path: Path) -> None:
-    replace_file(path, page(content).encode(), durable=True)
+    replace_file(path, page(content).encode())

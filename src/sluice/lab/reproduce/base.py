@@ -56,7 +56,7 @@ class Reproduction(Protocol):
     def run(self, table: str, report: Report) -> Table: ...
 
 
-reproductions: Registry[Reproduction] = Registry("reproduction", "sluice.lab.reproduce")
+reproductions: Registry[Reproduction] = Registry("reproduction", "sluice.lab.reproduce", extra="lab")
 reproduction = reproductions.register
 
 

@@ -20,7 +20,7 @@ from sluice.lab.simulator import RateCurve, SimulatedEngine
 from sluice.model import Cluster, Observation, Target
 from sluice.placement import placers
 from sluice.placement.planner import PlacementPlanner
-from sluice.policy import EMPTY_MEMORY, policies
+from sluice.protocol import EMPTY_MEMORY, policies
 
 ACTIVATION_S, INTERVAL_S = 90.0, 5.0
 STEP_S, PHASE_S = 600.0, 1200.0

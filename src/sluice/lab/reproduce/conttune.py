@@ -23,7 +23,7 @@ from sluice.lab.reproduce.simulated import play, reconfigured
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, SimulatorSettings, chain
 from sluice.lab.simulator.capacity import Table as CapacityTable
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, Policy, policies
+from sluice.protocol import Memory, Policy, policies
 from sluice.registry import parameter
 
 LEVELS = 10

@@ -23,7 +23,7 @@ from sluice.lab.reproduce.simulated import play, reconfigured
 from sluice.lab.simulator import SimulatedJob
 from sluice.lab.workloads import Workload, duration_s, rate_curve, workloads
 from sluice.model import Observation, Recommendation
-from sluice.policy import Memory, Policy, policies
+from sluice.protocol import Memory, Policy, policies
 from sluice.registry import parameter
 
 SLOT_S = 600.0

@@ -13,7 +13,7 @@ from sluice.journal.results import CycleReport
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob
 from sluice.lab.simulator.job import RateCurve
 from sluice.model import Target
-from sluice.policy import Policy
+from sluice.protocol import Policy
 
 
 def play(

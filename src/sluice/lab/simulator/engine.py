@@ -10,11 +10,10 @@ import numpy as np
 from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, unknown_name
 from sluice.lab.simulator.job import RateCurve, SimulatedJob
-from sluice.lab.simulator.kernel import advance
 from sluice.lab.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.lab.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
+from sluice.lab.simulator.ticking import Ticker
 from sluice.model import Graph, InstanceSize, Observation, OperatorChange, Placement, Reconciliation, Target
-from sluice.placement.problem import remote_shares
 
 ARRIVAL_CHUNK_TICKS = 4096
 
@@ -50,6 +49,7 @@ class SimulatedEngine:
         self._workers = {worker.name: number for number, worker in enumerate(workers)}
         self.state = make_state(self._shape, len(self._names), len(self._curves), len(workers))
         self._window = make_window(len(self._names), self._shape.target.size)
+        self._ticker = Ticker(job.settings.tick_s, self._shape, self.state, self._window)
         self._random = np.random.Generator(np.random.PCG64(seed))
         self._arrived: Ints = np.zeros((len(self._curves), 1), dtype=np.int64)
         self._expected: Floats = np.zeros(len(self._curves))
@@ -91,7 +91,7 @@ class SimulatedEngine:
         # the mean of a lognormal is exp(sigma^2 / 2): taken out, so that noise does not change the mean speed
         noise = np.exp(settings.noise * normal - settings.noise**2 / 2)
         latency_s = np.zeros((ticks, len(self._curves)))
-        advance(self.tick, settings.tick_s, self._shape, self.state, self._window, self._arrived, noise, latency_s)
+        self._ticker.advance(self.tick, self._arrived, noise, latency_s)
         self._latencies.append(latency_s)
         self.tick += ticks
 
@@ -215,6 +215,8 @@ class SimulatedEngine:
         self.state.tasks[:] = 0
         if placement is None:
             return
+        from sluice.placement.problem import remote_shares
+
         remote = remote_shares(self._graph, placement)
         for worker, found in placement.tasks.items():
             if worker not in self._workers:

@@ -1,10 +1,12 @@
-"""One tick of the simulation, compiled. Records are integers, so that nothing can leak through rounding.
+"""One tick of the simulation. Records are integers, so that nothing can leak through rounding.
 
 Where topics forget, what has outlived their retention goes first. A tick then has four steps. *Budgets*: what every
 operator could take in this tick, from its capacity, noise and the contention on its workers. *Room*, from the sinks
 up: how much an operator may take so that all it emits finds room downstream; what a consumer will surely take in this
 tick counts as room, so a buffer smaller than a tick's flow does not throttle the job. *Flow*, from the sources down:
 records are taken, processed and emitted. *Waiting*: how old the record is that every source reads next.
+
+The functions run as they are, on lists, and compiled, on arrays; see `ticking`. Both need `len(a)` and `a[i][j]`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from sluice.lab.simulator.job import MICRO
 from sluice.lab.simulator.state import Floats, Ints, Shape, State, Window
@@ -24,7 +25,6 @@ GROWTH = 1.05
 """An operator on a shared worker asks for a little more than it last took, so that it can recover."""
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def advance(
     first_tick: int,
     tick_s: float,
@@ -36,35 +36,33 @@ def advance(
     latency_s: Floats,
 ) -> None:
     """Run `len(noise)` ticks. `arrived[s, t]` counts the records in topic s at the start of tick t."""
-    for step in range(noise.shape[0]):
+    for step in range(len(noise)):
         tick = first_tick + step
         if shape.retention_ticks >= 0:
             _forget(tick, shape, state, arrived)
         _set_budgets(tick, tick_s, state, noise[step])
-        if state.tasks.shape[0] > 0:
+        if len(state.tasks) > 0:
             _share_workers(tick, tick_s, shape, state, arrived)
         _make_room(tick, shape, state, window)
         _let_flow(tick, shape, state, window, arrived)
-        for source in range(state.read.size):
-            latency_s[step, source] = _waiting_s(tick, tick_s, source, state, arrived)
+        for source in range(len(state.read)):
+            latency_s[step][source] = _waiting_s(tick, tick_s, source, state, arrived)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _forget(tick: int, shape: Shape, state: State, arrived: Ints) -> None:
     """Topics delete whole segments, when even their youngest record has outlived the retention."""
     end = (tick - shape.retention_ticks) // shape.segment_ticks * shape.segment_ticks
     if end <= 0:
         return
-    for source in range(state.read.size):
-        unread = arrived[source, end] - state.read[source]
+    for source in range(len(state.read)):
+        unread = arrived[source][end] - state.read[source]
         if unread > 0:
             state.expired[source] += unread
             state.read[source] += unread
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _set_budgets(tick: int, tick_s: float, state: State, noise: Floats) -> None:
-    for i in range(state.budget.size):
+    for i in range(len(state.budget)):
         if tick >= state.switch_tick[i]:
             state.capacity[i] = state.next_capacity[i]
         if tick < state.down_until_tick[i]:
@@ -75,7 +73,6 @@ def _set_budgets(tick: int, tick_s: float, state: State, noise: Floats) -> None:
         state.budget_credit[i] = budget - state.budget[i]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _share_workers(tick: int, tick_s: float, shape: Shape, state: State, arrived: Ints) -> None:
     """Tasks that use a capacity their worker has too little of are slowed in proportion.
 
@@ -109,20 +106,18 @@ def _share_workers(tick: int, tick_s: float, shape: Shape, state: State, arrived
             state.budget[i] = min(state.budget[i], math.floor(wanted[i] * slowdown[i]))
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _available(tick: int, i: int, shape: Shape, state: State, arrived: Ints) -> int:
     source = shape.source_index[i]
     if source >= 0:
-        return arrived[source, tick + 1] - state.read[source]  # type: ignore[no-any-return]
+        return arrived[source][tick + 1] - state.read[source]  # type: ignore[no-any-return]
     waiting = 0
     for position in range(shape.in_start[i], shape.in_start[i + 1]):
         waiting += state.queued[shape.in_edges[position]]
     return waiting
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _make_room(tick: int, shape: Shape, state: State, window: Window) -> None:
-    for position in range(shape.order.size - 1, -1, -1):
+    for position in range(len(shape.order) - 1, -1, -1):
         i = shape.order[position]
         allowed = state.budget[i]
         running = tick >= state.down_until_tick[i]
@@ -145,7 +140,6 @@ def _make_room(tick: int, shape: Shape, state: State, window: Window) -> None:
         _reserve(i, shape, state)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _reserve(i: int, shape: Shape, state: State) -> None:
     """Divide what operator i may take among its inputs, by what waits there and what recently came."""
     first, end = shape.in_start[i], shape.in_start[i + 1]
@@ -161,9 +155,8 @@ def _reserve(i: int, shape: Shape, state: State) -> None:
         left -= state.reserved[edge]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _let_flow(tick: int, shape: Shape, state: State, window: Window, arrived: Ints) -> None:
-    for position in range(shape.order.size):
+    for position in range(len(shape.order)):
         i = shape.order[position]
         available = _available(tick, i, shape, state, arrived)
         taken = min(available, state.allowed[i])
@@ -184,7 +177,6 @@ def _let_flow(tick: int, shape: Shape, state: State, window: Window, arrived: In
                 window.backpressure[i] += 1.0 - busy
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _take(i: int, taken: int, shape: Shape, state: State) -> None:
     """What was reserved first, then whatever capacity is left over, input by input."""
     left = taken
@@ -200,7 +192,6 @@ def _take(i: int, taken: int, shape: Shape, state: State) -> None:
             left -= part
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _process(tick: int, i: int, taken: int, shape: Shape, state: State, window: Window) -> None:
     windowed = shape.window_ticks[i] > 0
     fires = windowed and tick + 1 >= state.fire_tick[i] and tick >= state.down_until_tick[i]
@@ -220,23 +211,36 @@ def _process(tick: int, i: int, taken: int, shape: Shape, state: State, window: 
         state.fire_tick[i] += shape.window_ticks[i]
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _emit(edge: int, records: int, state: State, window: Window) -> None:
     state.queued[edge] += records
     state.emitted[edge] += records
     window.emitted[edge] += records
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
 def _waiting_s(tick: int, tick_s: float, source: int, state: State, arrived: Ints) -> float:
     """Age of the next record to be read (first in, first out); 0 if the topic is empty."""
     number = state.read[source]
-    if number >= arrived[source, tick + 1]:
+    if number >= arrived[source][tick + 1]:
         return 0.0
     oldest = state.oldest_tick[source]
-    while arrived[source, oldest + 1] <= number:
+    while arrived[source][oldest + 1] <= number:
         oldest += 1
     state.oldest_tick[source] = oldest
-    came = arrived[source, oldest + 1] - arrived[source, oldest]
-    within = (number - arrived[source, oldest]) / came
+    came = arrived[source][oldest + 1] - arrived[source][oldest]
+    within = (number - arrived[source][oldest]) / came
     return (tick + 1 - oldest - within) * tick_s  # type: ignore[no-any-return]
+
+
+HELPERS = (
+    _forget,
+    _set_budgets,
+    _share_workers,
+    _available,
+    _make_room,
+    _reserve,
+    _let_flow,
+    _take,
+    _process,
+    _emit,
+    _waiting_s,
+)

@@ -29,7 +29,7 @@ from sluice.learning.performance import PerformanceModel, profile_of
 from sluice.learning.qcesa import ScalingCosts
 from sluice.model import InstanceSize, Observation, Recommendation, Target
 from sluice.policies.qescalor import QEScalor
-from sluice.policy import Memory, Policy
+from sluice.protocol import Memory, Policy
 
 DAY_S = 86_400.0
 LOAD_STEP_S = 300.0

@@ -36,7 +36,7 @@ class Workload(Protocol):
         ...
 
 
-workloads: Registry[Workload] = Registry("workload", "sluice.lab.workloads")
+workloads: Registry[Workload] = Registry("workload", "sluice.lab.workloads", extra="lab")
 workload = workloads.register
 
 

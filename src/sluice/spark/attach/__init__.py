@@ -25,7 +25,7 @@ from sluice.journal.file import FileJournal, Journal, MemoryJournal
 from sluice.journal.records import Choice, RunHeader
 from sluice.journal.results import CycleReport
 from sluice.model import Target
-from sluice.policy import Policy, policies, recommends_sizes
+from sluice.protocol import Policy, policies, recommends_sizes
 from sluice.spark.attach.application import NO_QUERY
 from sluice.spark.attach.conditions import check_session
 from sluice.spark.attach.engine import AttachedEngine

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass
 
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.policy import Memory, Policy, decides_during_cooldown
+from sluice.protocol import Memory, Policy, decides_during_cooldown
 
 HEADROOM = 0.7
 """The share of an objective that is planned for; the rest is for batches that take longer than others."""

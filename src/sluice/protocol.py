@@ -28,7 +28,7 @@ class Policy(Protocol):
         ...
 
 
-policies: Registry[Policy] = Registry("policy", "sluice.policies")
+policies: Registry[Policy] = Registry("policy", "sluice.policies", extra="learning", one_per_file=True)
 policy = policies.register
 
 
