@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 def file_system(spark: SparkSession) -> Any:
     jvm: Any = spark._jvm
     configuration = spark.sparkContext._jsc.hadoopConfiguration()
-    return jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create(localfiles.LOCAL), configuration)
+    return jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("file:///"), configuration)
 
 
 def test_everybody_in_this_jvm_gets_the_quick_one_once(spark: SparkSession) -> None:
