@@ -1,4 +1,4 @@
-"""Running totals per shop over JSON files that appear in a folder; every scaling is told when it ends.
+"""Running totals per shop over JSON files that appear in a folder; every scaling is listed at the end.
 
 sluice cluster up --workers 2 --slots 4      # prints the master's address
 python examples/files.py spark://127.0.0.1:PORT FOLDER 120

@@ -15,7 +15,7 @@ class BadInputError(SluiceError, ValueError):
 
 
 def unknown_name(kind: str, name: str, allowed: Iterable[str]) -> BadInputError:
-    """The same wording for every registry: what was asked for and what there is."""
+    """The same wording for every registry: the name that was given and those that are known."""
     return BadInputError(f"unknown {kind} {name!r}; known: {', '.join(sorted(allowed))}")
 
 

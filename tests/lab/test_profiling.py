@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import BadInputError
-from sluice.lab.datasets import Dataset
+from sluice.lab.datasets import StoredDataset
 from sluice.lab.pipelines import pipelines
 from sluice.lab.processes import cpu_seconds
 from sluice.lab.profiling import Measuring, Seen, _profile
@@ -15,8 +15,8 @@ from sluice.lab.profiling import Measuring, Seen, _profile
 HOW = Measuring(parallelisms=(1, 2, 4))
 
 
-def dataset(records: int, size_bytes: int = 0) -> Dataset:
-    return Dataset(Path("nowhere"), None, records, size_bytes)
+def dataset(records: int, size_bytes: int = 0) -> StoredDataset:
+    return StoredDataset(Path("nowhere"), None, records, size_bytes)
 
 
 def seen(rate: float, cpu_s: float | None = 2e-4, io_bytes: float = 0.0) -> Seen:

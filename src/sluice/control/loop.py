@@ -13,7 +13,7 @@ from sluice.control.decider import Answer, Decider, refused
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards, Situation
 from sluice.control.memory import MemoryStore
-from sluice.control.state import Request, State
+from sluice.control.state import LoopState, Request
 from sluice.journal.file import Journal
 from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Status
 from sluice.journal.results import CycleReport
@@ -71,7 +71,7 @@ class Loop:
         failure: BaseException | None = None
         try:
             started = self.engine.start(self._placed(initial, None)[0])
-            self._state = State(target=started, requested=dict(started.parallelism))
+            self._state = LoopState(target=started, requested=dict(started.parallelism))
             self._keep_up()
             number = 0
             while clock.now_s() < duration_s and not should_stop():
@@ -249,7 +249,7 @@ def _status(found: Reconciliation) -> Status:
     return "done" if arrived else "waiting"
 
 
-def _failed(state: State, target: Target, error: str) -> Reconciliation:
+def _failed(state: LoopState, target: Target, error: str) -> Reconciliation:
     """An engine that raised has changed nothing that is known."""
     requested = {name: state.requested.get(name, count) for name, count in target.parallelism.items()}
     differ = [name for name, count in target.parallelism.items() if requested[name] != count]

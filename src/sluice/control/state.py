@@ -29,7 +29,7 @@ class Shortage:
 
 
 @dataclass(frozen=True)
-class State:
+class LoopState:
     """Target, requested and observed, with the action that is under way."""
 
     target: Target
@@ -39,14 +39,14 @@ class State:
     request: Request | None = None
     shortages: dict[str, Shortage] = field(default_factory=dict)
 
-    def aligned(self, graph: Graph) -> State:
+    def aligned(self, graph: Graph) -> LoopState:
         """With a target for just the operators there are now; those that share instances have one number."""
         if not graph.shared or self.target.parallelism.keys() == set(graph.names):
             return self
         count = max(self.target.parallelism.values())
         return replace(self, target=Target(parallelism=dict.fromkeys(graph.names, count)), shortages={})
 
-    def reconciled(self, found: Reconciliation) -> State:
+    def reconciled(self, found: Reconciliation) -> LoopState:
         """What an engine could not do is no longer wanted: the policy may recommend it again."""
         failed = {
             name: found.requested[name]
@@ -71,7 +71,7 @@ class State:
             if name in self.observed and self.observed[name] != count
         }
 
-    def short_of(self, time_s: float, patience_s: float) -> State:
+    def short_of(self, time_s: float, patience_s: float) -> LoopState:
         """Give up on instances that did not come: the target is what is there, and growth waits for its time."""
         shortages = dict(self.shortages)
         counts = dict(self.target.parallelism)
@@ -87,7 +87,7 @@ class State:
             target = Target(parallelism=counts, sizes=sizes)
         return replace(self, target=target, request=None, shortages=shortages)
 
-    def fulfilled(self) -> State:
+    def fulfilled(self) -> LoopState:
         """All that was requested is there: nothing is short any more."""
         return replace(self, request=None, shortages={})
 

@@ -25,7 +25,7 @@ LEAST_BUSY = 0.05
 """Below this busy share, input / busy says more about the clock than about the operator."""
 
 
-class State(Enum):
+class ProvisioningState(Enum):
     """Of the whole job."""
 
     BEHIND = "under-provisioned"
@@ -37,7 +37,7 @@ class State(Enum):
 class Provisioning:
     """The job's state with its numbers in words."""
 
-    state: State
+    state: ProvisioningState
     why: str
 
 
@@ -63,15 +63,17 @@ def provisioning(observation: Observation) -> Provisioning:
         growth_known = growth_known or is_source
         lag_s = None if metrics.lag is None else metrics.lag / load
         if growth > GROWTH * load and ((is_source and blocked) or lag_s is None or lag_s > SLACK_S):
-            return Provisioning(State.BEHIND, f"{name}: lag grows by {number(growth)} of {number(load)} rec/s arriving")
+            return Provisioning(
+                ProvisioningState.BEHIND, f"{name}: lag grows by {number(growth)} of {number(load)} rec/s arriving"
+            )
         if lag_s is not None and lag_s > longest_s and growth < -GROWTH * load:
             longest_s, longest = lag_s, name
     if longest_s > SLACK_S:
-        return Provisioning(State.CATCHING_UP, f"{longest}: {number(longest_s)} s of lag, shrinking")
+        return Provisioning(ProvisioningState.CATCHING_UP, f"{longest}: {number(longest_s)} s of lag, shrinking")
     if blocked and not growth_known:
         name = max(blocked, key=blocked.__getitem__)
-        return Provisioning(State.BEHIND, f"{name}: backpressured {number(blocked[name])} of the time")
-    return Provisioning(State.KEEPING_UP, f"none of {len(observation.operators)} queues grows")
+        return Provisioning(ProvisioningState.BEHIND, f"{name}: backpressured {number(blocked[name])} of the time")
+    return Provisioning(ProvisioningState.KEEPING_UP, f"none of {len(observation.operators)} queues grows")
 
 
 def _growth(metrics: OperatorMetrics, is_source: bool) -> float | None:
@@ -83,7 +85,9 @@ def _growth(metrics: OperatorMetrics, is_source: bool) -> float | None:
     return None
 
 
-def full_busy_shares(observation: Observation, state: State, before: Mapping[str, float]) -> dict[str, float]:
+def full_busy_shares(
+    observation: Observation, state: ProvisioningState, before: Mapping[str, float]
+) -> dict[str, float]:
     """The busy share each operator shows when it is all it can do; operators never seen that way are left out.
 
     An engine slows the intake before an instance is busy all the time, so `input / busy` promises more than there is
@@ -91,7 +95,7 @@ def full_busy_shares(observation: Observation, state: State, before: Mapping[str
     not known to be blocked was at its limit throughout.
     """
     shares = dict(before)
-    if state is not State.BEHIND or not _began_with_lag(observation):
+    if state is not ProvisioningState.BEHIND or not _began_with_lag(observation):
         return shares
     blocked = backpressured(observation, BACKPRESSURE)
     busy = {

@@ -21,7 +21,7 @@ BLOCK_S = 0.5
 
 
 @dataclass(frozen=True)
-class Dataset:
+class StoredDataset:
     """A source's or an operator's records, in Parquet files."""
 
     path: Path
@@ -36,9 +36,9 @@ class Dataset:
         return table.sort_by(sorted_by) if sorted_by else table
 
 
-def compute(job: SparkJob, spark: SparkSession, root: Path, *, events: int, seed: int) -> dict[str, Dataset]:
+def compute(job: SparkJob, spark: SparkSession, root: Path, *, events: int, seed: int) -> dict[str, StoredDataset]:
     """Sources in the proportions of their peak rates, then every operator on DataFrames that are no streams."""
-    found: dict[str, Dataset] = {}
+    found: dict[str, StoredDataset] = {}
     total_rate = sum(job.peak_rates.values())
     for source, rate in job.peak_rates.items():
         path = root / source
@@ -53,7 +53,7 @@ def compute(job: SparkJob, spark: SparkSession, root: Path, *, events: int, seed
     return found
 
 
-def records_read(spec: OperatorSpec, datasets: Mapping[str, Dataset]) -> int:
+def records_read(spec: OperatorSpec, datasets: Mapping[str, StoredDataset]) -> int:
     return sum(datasets[name].records for name in spec.inputs)
 
 
@@ -70,8 +70,8 @@ def _generate(job: SparkJob, source: str, path: Path, *, count: int, rate: float
     pq.write_table(pa.concat_tables(tables), path / "part-00000.parquet")
 
 
-def _described(spark: SparkSession, path: Path) -> Dataset:
+def _described(spark: SparkSession, path: Path) -> StoredDataset:
     import pyarrow.parquet as pq
 
     table = pq.read_table(path)
-    return Dataset(path, spark.read.parquet(str(path)).schema, table.num_rows, table.nbytes)
+    return StoredDataset(path, spark.read.parquet(str(path)).schema, table.num_rows, table.nbytes)

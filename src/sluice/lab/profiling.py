@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from sluice.control.engine import wait
 from sluice.errors import BadInputError, SluiceError
-from sluice.lab.datasets import Dataset, compute, records_read
+from sluice.lab.datasets import StoredDataset, compute, records_read
 from sluice.lab.processes import cpu_seconds
-from sluice.lab.simulator import Table
+from sluice.lab.simulator import CapacityTable
 from sluice.model import Edge, Target
 from sluice.model.costs import OperatorCosts
 from sluice.placement.profile import Profile, ProfiledOperator
@@ -90,7 +90,7 @@ def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: 
 
 
 def _measure(
-    spec: OperatorSpec, datasets: Mapping[str, Dataset], spark: SparkSession, root: Path, how: Measuring, say: Say
+    spec: OperatorSpec, datasets: Mapping[str, StoredDataset], spark: SparkSession, root: Path, how: Measuring, say: Say
 ) -> Seen:
     from sluice.spark.pipeline.engine import SparkEngine
 
@@ -109,7 +109,7 @@ def _measure(
         engine.stop()
 
 
-def _fill(engine: SparkEngine, spec: OperatorSpec, datasets: Mapping[str, Dataset]) -> None:
+def _fill(engine: SparkEngine, spec: OperatorSpec, datasets: Mapping[str, StoredDataset]) -> None:
     for read in spec.inputs:
         topic = engine.runtime.topics[read]
         time_column = spec.watermarks[read][0] if read in spec.watermarks else None
@@ -160,7 +160,7 @@ def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: Measuring, say: 
 
 
 def _profile(
-    name: str, job: SparkJob, sample: Mapping[str, Dataset], seen: Mapping[str, Seen | None], how: Measuring
+    name: str, job: SparkJob, sample: Mapping[str, StoredDataset], seen: Mapping[str, Seen | None], how: Measuring
 ) -> Profile:
     specs = job.pipeline.operators
     efficiency = _efficiency(specs, seen)
@@ -177,7 +177,7 @@ def _profile(
 
 
 def _costs(
-    spec: OperatorSpec, sample: Mapping[str, Dataset], found: Seen | None, how: Measuring, efficiency: float
+    spec: OperatorSpec, sample: Mapping[str, StoredDataset], found: Seen | None, how: Measuring, efficiency: float
 ) -> OperatorCosts:
     read, emitted = records_read(spec, sample), sample[spec.name]
     slot_rate = (spec.slot_rate or UNPACED_RATE) * efficiency
@@ -217,7 +217,7 @@ def _rates_at_load_1(job: SparkJob, costs: Mapping[str, OperatorCosts]) -> dict[
 
 def _operator(name: str, costs: OperatorCosts, rate: float) -> ProfiledOperator:
     """With the smallest parallelism that carries the rate, and what one task then asks of its worker."""
-    capacity = Table(costs.capacity)
+    capacity = CapacityTable(costs.capacity)
     parallelism = 1
     while capacity(parallelism) < rate:
         parallelism += 1

@@ -21,7 +21,7 @@ STEADY_LOAD = 0.02
 """Relative change below which two loads count as the same."""
 SHORTEST_STAGE_S = 1200.0
 QUIET_S = 600.0
-"""A policy has settled on a constant load if it leaves the last ten minutes of it alone: twice the cool-down."""
+"""A policy has settled on a constant load if it leaves the last ten minutes of it alone: twice the cooldown."""
 
 
 class Stage(Frozen):

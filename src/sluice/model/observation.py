@@ -49,7 +49,7 @@ class OperatorMetrics(Frozen):
     net_rate: NonNegative | None = Field(None, description="bytes emitted per second")
     state_bytes: NonNegative | None = Field(None, description="size of its state")
     batch_s: NonNegative | None = Field(None, description="mean processing time of a micro-batch")
-    batch_interval_s: Positive | None = Field(None, description="wished time between micro-batches")
+    batch_interval_s: Positive | None = Field(None, description="configured time between micro-batches")
 
     def per_instance_rate(self) -> float | None:
         """True input rate of one instance; null while nothing is known (no input, or a busy share of 0).

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sluice.dataflow.big_phase import raise_all
-from sluice.dataflow.provisioning import State, interrupted, provisioning, same_load
+from sluice.dataflow.provisioning import ProvisioningState, interrupted, provisioning, same_load
 from sluice.dataflow.rates import source_loads
 from sluice.model import Observation, Recommendation
 from sluice.policies.ds2 import Ds2
@@ -36,16 +36,16 @@ class BigDs2:
         loads = source_loads(observation)
         p_max = max([*now.values(), memory.get("p_max", 1)])
         kept = {**memory, "p_max": p_max, "parallelism": now}
-        if state.state is State.BEHIND and interrupted(observation, memory.get("parallelism")):
+        if state.state is ProvisioningState.BEHIND and interrupted(observation, memory.get("parallelism")):
             return Recommendation.hold(f"big-ds2: {state.why}, in a window interrupted by the change"), kept
-        if state.state is State.CATCHING_UP:
+        if state.state is ProvisioningState.CATCHING_UP:
             return Recommendation.hold(f"big-ds2: waits until the backlog is gone, {state.why}"), kept
-        if state.state is State.BEHIND and not same_load(memory.get("loads"), loads):
+        if state.state is ProvisioningState.BEHIND and not same_load(memory.get("loads"), loads):
             big = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
             if big != now:
                 kept["p_max"] = max(big.values())
                 return Recommendation(parallelism=big, reason=f"big-ds2: all to {kept['p_max']}: {state.why}"), kept
-        if state.state is State.KEEPING_UP:
+        if state.state is ProvisioningState.KEEPING_UP:
             kept["loads"] = loads
         inner = Ds2(over_provisioning=self.over_provisioning)
         recommendation, kept["ds2"] = inner.decide(observation, memory.get("ds2", {}))

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from sluice.dataflow.big_phase import raise_all
 from sluice.dataflow.numbers import listing, ratio, whole_instances
 from sluice.dataflow.provisioning import (
-    State,
+    ProvisioningState,
     full_busy_shares,
     interrupted,
     provisioning,
@@ -78,7 +78,7 @@ class ContTune:
         full_busy = memory.get("full_busy", {})
         if unchanged:
             full_busy = full_busy_shares(observation, state.state, full_busy)
-        behind = int(memory.get("behind", 0)) * unchanged + 1 if state.state is State.BEHIND else 0
+        behind = int(memory.get("behind", 0)) * unchanged + 1 if state.state is ProvisioningState.BEHIND else 0
         loads = source_loads(observation)
         levels = list(memory.get("levels", []))
         known = recall(levels, loads)
@@ -92,7 +92,7 @@ class ContTune:
             "behind": behind,
         }
         note = f"; history of {listing(forgot)} forgotten, it contradicts what is measured now" if forgot else ""
-        if state.state is State.BEHIND:
+        if state.state is ProvisioningState.BEHIND:
             if interrupted(observation, memory.get("parallelism")):
                 return Recommendation.hold(f"conttune: {state.why}, in a window interrupted by the change{note}"), kept
             tuned, why = self._small(observation, histories, known, kept) if known else ({}, "")
@@ -114,7 +114,7 @@ class ContTune:
             return Recommendation.hold(
                 f"conttune: {listing(doubted)} differs from its history by over {self.forget_beyond:g}, waits"
             ), kept
-        if state.state is State.CATCHING_UP:
+        if state.state is ProvisioningState.CATCHING_UP:
             return Recommendation.hold(f"conttune: waits until the backlog is gone, {state.why}{note}"), kept
         rates = settled_rates(observation, known)
         kept["levels"] = remember(levels, loads, rates)

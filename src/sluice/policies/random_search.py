@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.dataflow.provisioning import State, provisioning, same_load
+from sluice.dataflow.provisioning import ProvisioningState, provisioning, same_load
 from sluice.dataflow.rates import source_loads
 from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
@@ -45,9 +45,9 @@ class RandomSearch:
         if not same_load(memory.get("loads"), loads):
             kept |= {"loads": loads, "tried": 0, "best": None}
         state = provisioning(observation)
-        if state.state is State.CATCHING_UP:
+        if state.state is ProvisioningState.CATCHING_UP:
             return Recommendation.hold(f"random search: waits until the backlog is gone, {state.why}"), kept
-        if state.state is State.KEEPING_UP and (kept["best"] is None or _slots(now) < _slots(kept["best"])):
+        if state.state is ProvisioningState.KEEPING_UP and (kept["best"] is None or _slots(now) < _slots(kept["best"])):
             kept["best"] = now
         if kept["tried"] < self.trials:
             rng = np.random.default_rng([self.seed, kept["drawn"]])

@@ -5,13 +5,13 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.lab.simulator import (
+    CapacityTable,
     Linear,
     PowerLaw,
     SimulatedEngine,
     SimulatedJob,
     SimulatedOperator,
     SimulatorSettings,
-    Table,
     chain,
 )
 from sluice.model import Cluster, Edge, InstanceSize, OperatorChange, Placement, Target
@@ -45,16 +45,18 @@ def op(name, rate=1000.0, **costs):
     [
         (Linear(100), 3, 300),
         (PowerLaw(100, 0.5), 4, 200),
-        (Table({1: 100, 3: 200}), 2, 150),
-        (Table({1: 100, 3: 200}), 6, 400),
-        (Table({2: 100}), 1, 50),
+        (CapacityTable({1: 100, 3: 200}), 2, 150),
+        (CapacityTable({1: 100, 3: 200}), 6, 400),
+        (CapacityTable({2: 100}), 1, 50),
     ],
 )
 def test_capacity_curves(capacity, instances, rate):
     assert capacity(instances) == pytest.approx(rate)
 
 
-@pytest.mark.parametrize("bad", [lambda: Linear(0), lambda: PowerLaw(1, 0), lambda: Table({}), lambda: Table({0: 1.0})])
+@pytest.mark.parametrize(
+    "bad", [lambda: Linear(0), lambda: PowerLaw(1, 0), lambda: CapacityTable({}), lambda: CapacityTable({0: 1.0})]
+)
 def test_a_capacity_that_cannot_be_is_refused(bad):
     with pytest.raises(ValueError, match="got"):
         bad()

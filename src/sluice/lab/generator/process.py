@@ -26,7 +26,7 @@ STOP_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What the process is told to do."""
+    """What the process has to do."""
 
     streams: Mapping[str, Stream]
     topics: Mapping[str, Path]

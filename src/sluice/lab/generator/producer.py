@@ -68,7 +68,7 @@ class GeneratorReport(Frozen):
 
 
 class Producer:
-    """Runs in the calling thread until told to stop. `warn` gets one line whenever a stream is late."""
+    """Runs in the calling thread until it is stopped. `warn` gets one line whenever a stream is late."""
 
     def __init__(
         self,

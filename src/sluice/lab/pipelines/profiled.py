@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from sluice.errors import BadInputError
 from sluice.lab.pipelines.base import PipelineDefinition
-from sluice.lab.simulator import SimulatedJob, SimulatedOperator, SimulatorSettings, Table
+from sluice.lab.simulator import CapacityTable, SimulatedJob, SimulatedOperator, SimulatorSettings
 from sluice.model.costs import OperatorCosts
 from sluice.placement.profile import Profile
 
@@ -56,7 +56,7 @@ class ProfiledPipeline:
 def _measured(operator: SimulatedOperator, costs: OperatorCosts) -> SimulatedOperator:
     return replace(
         operator,
-        capacity=Table(costs.capacity),
+        capacity=CapacityTable(costs.capacity),
         selectivity=costs.selectivity,
         state_bytes_per_record=costs.state_bytes_per_record,
         cpu_per_record=costs.cpu_s_per_record,

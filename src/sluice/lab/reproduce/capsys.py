@@ -10,7 +10,7 @@ import numpy as np
 
 from sluice.lab.reproduce.base import Report, Row, Table, Verdict, figure, reproduction, shown
 from sluice.lab.reproduce.capsys_jobs import (
-    Query,
+    PlacedQuery,
     c5d_4xlarge,
     inference,
     m5d_2xlarge,
@@ -42,7 +42,7 @@ PAPER_TABLE_4 = {
 }
 """Per step: was the target met, and were the slots not more than needed."""
 Boxes = Mapping[str, Mapping[str, list[Measured]]]
-"""Query -> strategy -> runs."""
+"""PlacedQuery -> strategy -> runs."""
 TENANTS_SHARE = 0.72
 """Of the rates of the queries alone, so that six queries fit on 18 workers instead of six times four."""
 OTHER_WEIGHTS = "the paper prints neither the weights nor the units of ODRP's objectives"
@@ -91,13 +91,13 @@ class Capsys:
             ),
         )
         rate = query.target_rate(cluster)
-        wish = request(query, cluster, rate, {"source": 1, "sink": 2, "map": 5, "window": 8})
-        problem = build(wish)
+        wanted = request(query, cluster, rate, {"source": 1, "sink": 2, "map": 5, "window": 8})
+        problem = build(wanted)
         plans, _ = list_plans(problem.arrays, NO_LIMITS, most=200, budget=10**7)
         found = len(plans)
         report(f"{found} plans")
         shares = [measure(query, cluster, rate, problem.placement_of(plan), 0).throughput_share for plan in plans]
-        best = must_place(placers.create("caps"), wish).placement
+        best = must_place(placers.create("caps"), wanted).placement
         chosen = measure(query, cluster, rate, _known(best), 0).throughput_share
         meeting = sum(share >= MET for share in shares)
         return Table(
@@ -136,13 +136,13 @@ class Capsys:
         title = f"six queries alone on 4 workers of 8 slots, {self.runs} runs"
         return Table(name="figure7", title=title, rows=tuple(rows), notes=SET_UP)
 
-    def _runs(self, query: Query) -> dict[str, list[Measured]]:
+    def _runs(self, query: PlacedQuery) -> dict[str, list[Measured]]:
         cluster = m5d_2xlarge(4)
         rate = query.target_rate(cluster)
-        wish = request(query, cluster, rate, query.parallelism(rate))
+        wanted = request(query, cluster, rate, query.parallelism(rate))
         return {
             strategy: [
-                measure(query, cluster, rate, _known(must_place(_placer(strategy, seed), wish).placement), seed)
+                measure(query, cluster, rate, _known(must_place(_placer(strategy, seed), wanted).placement), seed)
                 for seed in range(self.runs)
             ]
             for strategy in STRATEGIES
@@ -155,7 +155,7 @@ class Capsys:
         boxes: dict[str, dict[str, list[Measured]]] = {
             query.name: {name: [] for name in STRATEGIES} for query in queries
         }
-        globally = must_place(placers.create("caps"), tenants.wish)
+        globally = must_place(placers.create("caps"), tenants.request)
         for seed in range(self.runs):
             report(f"run {seed + 1} of {self.runs}")
             for strategy in STRATEGIES:
@@ -173,13 +173,13 @@ class Capsys:
         fewer = met["caps"] > max(met["default"], met["evenly"])
         rows.append(_claim("with default / evenly", "3 / 1", f"{met['default']} / {met['evenly']}", fewer))
         rows.append(shown("decision time of caps", None, round(globally.elapsed_s, 3), unit="s"))
-        title = f"six queries together on 18 workers of 8 slots ({tenants.wish.tasks} tasks), {self.runs} runs"
+        title = f"six queries together on 18 workers of 8 slots ({tenants.request.tasks} tasks), {self.runs} runs"
         return Table(name="figure8", title=title, rows=tuple(rows), notes=SET_UP)
 
     def _against_odrp(self, report: Report) -> Table:
         query, cluster = inference(), c5d_4xlarge(4)
         rate = 4236.0
-        wish = request(query, cluster, rate, query.parallelism(rate))
+        wanted = request(query, cluster, rate, query.parallelism(rate))
         paper = {
             "caps": (4236, 0.005, 27, 0.2),
             "default": (680, 0.90, 14, 1636.0),
@@ -192,7 +192,7 @@ class Capsys:
             report(name)
             settings = {"objective": name, "joint": True, "timeout_s": self.odrp_timeout_s}
             placer = placers.create("caps") if name == "caps" else placers.create("odrp", settings)
-            placed = must_place(placer, wish)
+            placed = must_place(placer, wanted)
             placement = _known(placed.placement)
             run = measure(query, cluster, rate, placement, 0)
             shares[name] = run.throughput_share

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.errors import SluiceError
-from sluice.lab.reproduce.capsys_jobs import Query
+from sluice.lab.reproduce.capsys_jobs import PlacedQuery
 from sluice.lab.simulator import RateCurve, SimulatedEngine, SimulatorSettings
 from sluice.model import Cluster, Observation, Placement, Target
 from sluice.placement import PlacementRequest, PlacementResult, Placer
@@ -37,7 +37,7 @@ def constant(rate: float) -> RateCurve:
     return curve
 
 
-def arrivals(query: Query, rate: float) -> dict[str, RateCurve]:
+def arrivals(query: PlacedQuery, rate: float) -> dict[str, RateCurve]:
     return {source: constant(rate * share) for source, share in query.shares.items()}
 
 
@@ -45,7 +45,7 @@ def settings(cluster: Cluster) -> SimulatorSettings:
     return SimulatorSettings(cluster=cluster, noise=NOISE, rescale="job", downtime_s=10.0)
 
 
-def request(query: Query, cluster: Cluster, rate: float, parallelism: Mapping[str, int]) -> PlacementRequest:
+def request(query: PlacedQuery, cluster: Cluster, rate: float, parallelism: Mapping[str, int]) -> PlacementRequest:
     return PlacementRequest(
         graph=query.graph,
         parallelism=dict(parallelism),
@@ -54,19 +54,19 @@ def request(query: Query, cluster: Cluster, rate: float, parallelism: Mapping[st
     )
 
 
-def must_place(placer: Placer, wish: PlacementRequest) -> PlacementResult:
-    placed = placer.place(wish)
+def must_place(placer: Placer, request: PlacementRequest) -> PlacementResult:
+    placed = placer.place(request)
     if placed.placement is None:
         raise SluiceError(placed.reason)
     return placed
 
 
-def measure(query: Query, cluster: Cluster, rate: float, placement: Placement, seed: int) -> Measured:
+def measure(query: PlacedQuery, cluster: Cluster, rate: float, placement: Placement, seed: int) -> Measured:
     return measure_by_source(query, cluster, arrivals(query, rate), placement, seed, [tuple(query.shares)])[0]
 
 
 def measure_by_source(
-    query: Query,
+    query: PlacedQuery,
     cluster: Cluster,
     curves: Mapping[str, RateCurve],
     placement: Placement,

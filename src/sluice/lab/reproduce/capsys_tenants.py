@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.lab.reproduce.capsys_jobs import Query, all_together, tenant_name
+from sluice.lab.reproduce.capsys_jobs import PlacedQuery, all_together, tenant_name
 from sluice.lab.reproduce.capsys_runs import Measured, arrivals, measure_by_source, must_place, request
 from sluice.lab.simulator import RateCurve
 from sluice.model import Cluster, Graph, Placement
@@ -18,18 +18,18 @@ from sluice.placement import PlacementRequest, placers
 class Tenants:
     """All queries as one request, with the names that belong to each."""
 
-    queries: tuple[Query, ...]
-    union: Query
-    wish: PlacementRequest
+    queries: tuple[PlacedQuery, ...]
+    union: PlacedQuery
+    request: PlacementRequest
     curves: Mapping[str, RateCurve]
 
     @staticmethod
-    def of(queries: Sequence[Query], cluster: Cluster, rates: Mapping[str, float]) -> Tenants:
+    def of(queries: Sequence[PlacedQuery], cluster: Cluster, rates: Mapping[str, float]) -> Tenants:
         union = all_together(tuple(queries))
         parts = {
             query: request(query, cluster, rates[query.name], query.parallelism(rates[query.name])) for query in queries
         }
-        wish = PlacementRequest(
+        request = PlacementRequest(
             graph=union.graph,
             parallelism={
                 tenant_name(query, name): count
@@ -46,27 +46,27 @@ class Tenants:
             for query in queries
             for source, curve in arrivals(query, rates[query.name]).items()
         }
-        return Tenants(queries=tuple(queries), union=union, wish=wish, curves=curves)
+        return Tenants(queries=tuple(queries), union=union, request=request, curves=curves)
 
     def measure(self, placement: Placement, seed: int) -> list[Measured]:
         """One result per query."""
         sources = [tuple(tenant_name(query, source) for source in query.shares) for query in self.queries]
-        return measure_by_source(self.union, self.wish.cluster, self.curves, placement, seed, sources)
+        return measure_by_source(self.union, self.request.cluster, self.curves, placement, seed, sources)
 
     def placed_in_turn(self, strategy: str, seed: int) -> Placement:
         """In a random order of submission; what is placed stays."""
-        settled = Placement(tasks={worker.name: {} for worker in self.wish.cluster.workers})
+        settled = Placement(tasks={worker.name: {} for worker in self.request.cluster.workers})
         for position in np.random.default_rng(seed).permutation(len(self.queries)):
             query = self.queries[position]
             known = [*settled.parallelism, *(tenant_name(query, op.name) for op in query.operators)]
             so_far = PlacementRequest(
                 graph=Graph(
-                    operators=tuple(op for op in self.wish.graph.operators if op.name in known),
-                    edges=tuple(edge for edge in self.wish.graph.edges if edge.source in known),
+                    operators=tuple(op for op in self.request.graph.operators if op.name in known),
+                    edges=tuple(edge for edge in self.request.graph.edges if edge.source in known),
                 ),
-                parallelism={name: self.wish.parallelism[name] for name in known},
-                cluster=self.wish.cluster,
-                loads={name: self.wish.loads[name] for name in known},
+                parallelism={name: self.request.parallelism[name] for name in known},
+                cluster=self.request.cluster,
+                loads={name: self.request.loads[name] for name in known},
                 pinned=settled,
             )
             placed = must_place(placers.create(strategy, {"seed": seed}), so_far)

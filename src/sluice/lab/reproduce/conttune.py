@@ -21,7 +21,7 @@ from sluice.errors import unknown_name
 from sluice.lab.reproduce.base import Report, Row, Table, figure, order, reproduction, shown
 from sluice.lab.reproduce.simulated import play, reconfigured
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, SimulatorSettings, chain
-from sluice.lab.simulator.capacity import Table as CapacityTable
+from sluice.lab.simulator.capacity import CapacityTable
 from sluice.model import Observation, Recommendation
 from sluice.protocol import Memory, Policy, policies
 from sluice.registry import parameter
@@ -51,7 +51,7 @@ MAPPER_CAPACITY = {
 
 
 @dataclass(frozen=True)
-class Query:
+class TunedQuery:
     """Load unit in records/s, cores needed at ten units (table 5), and ContTune's largest parallelism (table 4b)."""
 
     unit_rate: float
@@ -60,12 +60,12 @@ class Query:
 
 
 QUERIES = {
-    "WordCount": Query(100e3, 13, 16),
-    "Q1": Query(700e3, 25, 32),
-    "Q2": Query(900e3, 23, 32),
-    "Q3": Query(240e3, 18, 32),
-    "Q5": Query(80e3, 22, 32),
-    "Q8": Query(160e3, 10, 16),
+    "WordCount": TunedQuery(100e3, 13, 16),
+    "Q1": TunedQuery(700e3, 25, 32),
+    "Q2": TunedQuery(900e3, 23, 32),
+    "Q3": TunedQuery(240e3, 18, 32),
+    "Q5": TunedQuery(80e3, 22, 32),
+    "Q8": TunedQuery(160e3, 10, 16),
 }
 
 PAPER_4A = {
@@ -92,7 +92,7 @@ NOISY = "without noise DS2 takes 205 here and both acquisition functions 164; ho
 SAME_CURVE = "all six queries have the shape of the one published curve"
 
 
-def tuned_job(query: Query, noise: float) -> SimulatedJob:
+def tuned_job(query: TunedQuery, noise: float) -> SimulatedJob:
     """Source and sink are ample; a redeployment stops the whole job, as in Flink."""
     published = CapacityTable(MAPPER_CAPACITY)
     scale = 1.01 * LEVELS * query.unit_rate / published(query.cores)
@@ -147,7 +147,7 @@ class ContTuneTables:
             return self._table_8(report)
         raise unknown_name("table of conttune", table, self.tables())
 
-    def count(self, query: Query, policy: Policy, seed: int) -> int:
+    def count(self, query: TunedQuery, policy: Policy, seed: int) -> int:
         """Reconfigurations in all tuning times of one permutation."""
         levels = np.tile(np.random.default_rng(seed).permutation(np.arange(1, LEVELS + 1)), ROUNDS)
 
@@ -198,7 +198,7 @@ class ContTuneTables:
             f"{method}, mean", PAPER_4A[method]["mean"], round(ours, 2), because=BECAUSE.get(method, SAME_CURVE)
         )
 
-    def _random(self, query: Query) -> float:
+    def _random(self, query: TunedQuery) -> float:
         """Trials until the one best parallelism of the tuned operator is drawn, none drawn twice."""
         random = np.random.default_rng(0)
         levels = range(self.permutations * TUNING_TIMES)
@@ -239,7 +239,7 @@ def replace_note(row: Row, counts: list[int]) -> Row:
     return row.model_copy(update={"note": "; ".join(part for part in (row.note, per_permutation) if part)})
 
 
-METHODS: Mapping[str, Callable[[Query], Policy]] = {
+METHODS: Mapping[str, Callable[[TunedQuery], Policy]] = {
     "Dhalion": lambda _: policies.create("dhalion"),
     "DS2": lambda _: policies.create("ds2", {"over_provisioning": 1.0}),
     "Big + DS2": lambda _: policies.create("big-ds2", {"over_provisioning": 1.0}),

@@ -47,7 +47,7 @@ UNPUBLISHED = "the paper's rates and capacities are not published, so times are 
 
 @dataclass(frozen=True)
 class OneTaskAtATime:
-    """Moves every operator at most one task towards the inner policy's wish, while slots are left."""
+    """Moves every operator at most one task towards the inner policy's recommendation, while slots are left."""
 
     inner: Policy
     slots: int | None = None
@@ -55,13 +55,13 @@ class OneTaskAtATime:
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         decision, kept = self.inner.decide(observation, memory)
         now = observation.parallelism
-        wish = dict(now)
+        counts = dict(now)
         for name in observation.topology.order:
             step = int(np.sign(decision.parallelism.get(name, now[name]) - now[name]))
-            if step > 0 and self.slots is not None and sum(wish.values()) >= self.slots:
+            if step > 0 and self.slots is not None and sum(counts.values()) >= self.slots:
                 continue
-            wish[name] = min(now[name] + step, MOST_TASKS)
-        return decision.model_copy(update={"parallelism": wish}), kept
+            counts[name] = min(now[name] + step, MOST_TASKS)
+        return decision.model_copy(update={"parallelism": counts}), kept
 
 
 @reproduction("dragster")

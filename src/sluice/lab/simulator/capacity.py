@@ -41,7 +41,7 @@ class PowerLaw:
 
 
 @dataclass(frozen=True)
-class Table:
+class CapacityTable:
     """Measured points, straight lines between them; beyond the last point its rate per instance goes on."""
 
     points: Mapping[int, float]

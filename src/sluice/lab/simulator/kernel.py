@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from sluice.lab.simulator.job import MICRO
-from sluice.lab.simulator.state import Floats, Ints, Shape, State, Window
+from sluice.lab.simulator.state import Floats, Ints, Shape, SimulatorState, Window
 
 PLENTY = 1 << 40
 NETWORK = 2
@@ -29,7 +29,7 @@ def advance(
     first_tick: int,
     tick_s: float,
     shape: Shape,
-    state: State,
+    state: SimulatorState,
     window: Window,
     arrived: Ints,
     noise: Floats,
@@ -49,7 +49,7 @@ def advance(
             latency_s[step][source] = _waiting_s(tick, tick_s, source, state, arrived)
 
 
-def _forget(tick: int, shape: Shape, state: State, arrived: Ints) -> None:
+def _forget(tick: int, shape: Shape, state: SimulatorState, arrived: Ints) -> None:
     """Topics delete whole segments, when even their youngest record has outlived the retention."""
     end = (tick - shape.retention_ticks) // shape.segment_ticks * shape.segment_ticks
     if end <= 0:
@@ -61,7 +61,7 @@ def _forget(tick: int, shape: Shape, state: State, arrived: Ints) -> None:
             state.read[source] += unread
 
 
-def _set_budgets(tick: int, tick_s: float, state: State, noise: Floats) -> None:
+def _set_budgets(tick: int, tick_s: float, state: SimulatorState, noise: Floats) -> None:
     for i in range(len(state.budget)):
         if tick >= state.switch_tick[i]:
             state.capacity[i] = state.next_capacity[i]
@@ -73,7 +73,7 @@ def _set_budgets(tick: int, tick_s: float, state: State, noise: Floats) -> None:
         state.budget_credit[i] = budget - state.budget[i]
 
 
-def _share_workers(tick: int, tick_s: float, shape: Shape, state: State, arrived: Ints) -> None:
+def _share_workers(tick: int, tick_s: float, shape: Shape, state: SimulatorState, arrived: Ints) -> None:
     """Tasks that use a capacity their worker has too little of are slowed in proportion.
 
     Only bytes that leave the worker load its network. Records are spread evenly over an operator's tasks, so its
@@ -106,7 +106,7 @@ def _share_workers(tick: int, tick_s: float, shape: Shape, state: State, arrived
             state.budget[i] = min(state.budget[i], math.floor(wanted[i] * slowdown[i]))
 
 
-def _available(tick: int, i: int, shape: Shape, state: State, arrived: Ints) -> int:
+def _available(tick: int, i: int, shape: Shape, state: SimulatorState, arrived: Ints) -> int:
     source = shape.source_index[i]
     if source >= 0:
         return arrived[source][tick + 1] - state.read[source]  # type: ignore[no-any-return]
@@ -116,7 +116,7 @@ def _available(tick: int, i: int, shape: Shape, state: State, arrived: Ints) -> 
     return waiting
 
 
-def _make_room(tick: int, shape: Shape, state: State, window: Window) -> None:
+def _make_room(tick: int, shape: Shape, state: SimulatorState, window: Window) -> None:
     for position in range(len(shape.order) - 1, -1, -1):
         i = shape.order[position]
         allowed = state.budget[i]
@@ -140,7 +140,7 @@ def _make_room(tick: int, shape: Shape, state: State, window: Window) -> None:
         _reserve(i, shape, state)
 
 
-def _reserve(i: int, shape: Shape, state: State) -> None:
+def _reserve(i: int, shape: Shape, state: SimulatorState) -> None:
     """Divide what operator i may take among its inputs, by what waits there and what recently came."""
     first, end = shape.in_start[i], shape.in_start[i + 1]
     total = 0.0
@@ -155,7 +155,7 @@ def _reserve(i: int, shape: Shape, state: State) -> None:
         left -= state.reserved[edge]
 
 
-def _let_flow(tick: int, shape: Shape, state: State, window: Window, arrived: Ints) -> None:
+def _let_flow(tick: int, shape: Shape, state: SimulatorState, window: Window, arrived: Ints) -> None:
     for position in range(len(shape.order)):
         i = shape.order[position]
         available = _available(tick, i, shape, state, arrived)
@@ -177,7 +177,7 @@ def _let_flow(tick: int, shape: Shape, state: State, window: Window, arrived: In
                 window.backpressure[i] += 1.0 - busy
 
 
-def _take(i: int, taken: int, shape: Shape, state: State) -> None:
+def _take(i: int, taken: int, shape: Shape, state: SimulatorState) -> None:
     """What was reserved first, then whatever capacity is left over, input by input."""
     left = taken
     for reserved_only in (True, False):
@@ -192,7 +192,7 @@ def _take(i: int, taken: int, shape: Shape, state: State) -> None:
             left -= part
 
 
-def _process(tick: int, i: int, taken: int, shape: Shape, state: State, window: Window) -> None:
+def _process(tick: int, i: int, taken: int, shape: Shape, state: SimulatorState, window: Window) -> None:
     windowed = shape.window_ticks[i] > 0
     fires = windowed and tick + 1 >= state.fire_tick[i] and tick >= state.down_until_tick[i]
     for out in range(shape.out_start[i], shape.out_start[i + 1]):
@@ -211,13 +211,13 @@ def _process(tick: int, i: int, taken: int, shape: Shape, state: State, window: 
         state.fire_tick[i] += shape.window_ticks[i]
 
 
-def _emit(edge: int, records: int, state: State, window: Window) -> None:
+def _emit(edge: int, records: int, state: SimulatorState, window: Window) -> None:
     state.queued[edge] += records
     state.emitted[edge] += records
     window.emitted[edge] += records
 
 
-def _waiting_s(tick: int, tick_s: float, source: int, state: State, arrived: Ints) -> float:
+def _waiting_s(tick: int, tick_s: float, source: int, state: SimulatorState, arrived: Ints) -> float:
     """Age of the next record to be read (first in, first out); 0 if the topic is empty."""
     number = state.read[source]
     if number >= arrived[source][tick + 1]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from sluice.lab.simulator.job import SimulatedJob
-from sluice.lab.simulator.state import OUTSIDE, Floats, Ints, Shape, State, Window
+from sluice.lab.simulator.state import OUTSIDE, Floats, Ints, Shape, SimulatorState, Window
 from sluice.model import Observation, OperatorMetrics, Target, Topology
 
 
@@ -56,7 +56,7 @@ class Ticks:
         return (self.end - self.first) * self.tick_s
 
 
-def lag_records(wiring: Wiring, state: State, arrived_now: Ints) -> list[int]:
+def lag_records(wiring: Wiring, state: SimulatorState, arrived_now: Ints) -> list[int]:
     """Per operator: what waits in its topic (sources) or at its inputs."""
     queued = state.queued.tolist()
     unread = (arrived_now - state.read).tolist()
@@ -72,7 +72,7 @@ def observe(
     unit_costs: Floats,
     plan: Target,
     ticks: Ticks,
-    state: State,
+    state: SimulatorState,
     window: Window,
     latency_s: Floats,
     arrived: Ints,

@@ -40,7 +40,7 @@ class Shape(NamedTuple):
     segment_ticks: int
 
 
-class State(NamedTuple):
+class SimulatorState(NamedTuple):
     """Everything a simulation carries from tick to tick."""
 
     capacity: Floats  # records/s now
@@ -123,13 +123,13 @@ def make_shape(job: SimulatedJob) -> Shape:
     )
 
 
-def make_state(shape: Shape, operators: int, sources: int, workers: int) -> State:
+def make_state(shape: Shape, operators: int, sources: int, workers: int) -> SimulatorState:
     edges = shape.target.size
 
     def ints(size: int) -> Ints:
         return np.zeros(size, dtype=np.int64)
 
-    return State(
+    return SimulatorState(
         capacity=np.zeros(operators),
         next_capacity=np.zeros(operators),
         switch_tick=ints(operators),

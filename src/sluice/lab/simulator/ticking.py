@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from sluice.lab.simulator.kernel import HELPERS, advance
-from sluice.lab.simulator.state import Floats, Ints, Shape, State, Window
+from sluice.lab.simulator.state import Floats, Ints, Shape, SimulatorState, Window
 
 INTERPRETED_STEPS = 100_000
 """Steps (ticks x operators) that a process interprets; about what loading numba takes."""
@@ -22,7 +22,7 @@ class Ticker:
 
     steps_left = INTERPRETED_STEPS
 
-    def __init__(self, tick_s: float, shape: Shape, state: State, window: Window) -> None:
+    def __init__(self, tick_s: float, shape: Shape, state: SimulatorState, window: Window) -> None:
         self._tick_s = tick_s
         self._shape = shape
         self._state = state

@@ -50,7 +50,7 @@ def check_settings(master: str, settings: Mapping[str, str], max_executors: int)
     advice = _check_standalone(settings, max_executors) if master.startswith("spark://") else []
     if settings.get("spark.decommission.enabled") != "true":
         advice.append(
-            "spark.decommission.enabled is not true: executors are let go between batches only, "
+            "spark.decommission.enabled is not true: executors are released between batches only, "
             "and cached blocks they hold are lost"
         )
     elif settings.get("spark.storage.decommission.enabled") != "true":
