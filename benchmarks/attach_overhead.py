@@ -24,10 +24,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.measuring import JvmThreads, machine_cpu_s
-from tests.spark import stepload
 
 import sluice
 from sluice.spark.attach.engine import AttachedEngine
+from sluice.testing.step_load.job import DRAINING, local_cluster, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -122,8 +122,8 @@ def main() -> None:
     attached: list[Spent] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder) / "cluster"
-        with stepload.cluster(home, workers=1, slots=EXECUTORS) as cluster:
-            spark = stepload.session(cluster.master_url, **{**stepload.DRAINING, "spark.cores.max": str(EXECUTORS)})
+        with local_cluster(home, workers=1, slots=EXECUTORS) as cluster:
+            spark = session(cluster.master_url, **{**DRAINING, "spark.cores.max": str(EXECUTORS)})
             query = start_query(spark, Path(folder))
             wait_for_batches(query, 2 * batches)
             threads = JvmThreads(spark)

@@ -18,12 +18,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.spark.flow import run_with_rescales
-from tests.spark.jobs import JOBS, Job
-
 from sluice.model import Outcome
 from sluice.spark.pipeline.runtime import Runtime
 from sluice.spark.session import start_session
+from sluice.testing.exactly_once.jobs import JOBS, ReferenceJob
+from sluice.testing.exactly_once.rescaling import run_with_rescales
 
 RECORDS_PER_RESCALE = 500
 
@@ -44,7 +43,7 @@ def recorded_rescales() -> Iterator[list[Outcome]]:
         Runtime.rescale = original  # type: ignore[method-assign]
 
 
-def measure(job: Job, kind: str, rescales: int, seed: int, spark: object) -> str:
+def measure(job: ReferenceJob, kind: str, rescales: int, seed: int, spark: object) -> str:
     with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
         with recorded_rescales() as applied:
             engine = run_with_rescales(

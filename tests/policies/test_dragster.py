@@ -8,8 +8,8 @@ from sluice.dataflow.budget import within_budget
 from sluice.learning.capacity_tracking import Belief, exploration_weight, track
 from sluice.policies.dragster import Dragster
 from sluice.policy import policies
+from sluice.testing.steady_chain import Chain
 from tests.policies.jobs import job
-from tests.policies.steady import Chain
 
 METHODS = ["saddle", "gradient"]
 

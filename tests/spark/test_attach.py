@@ -49,7 +49,8 @@ def run_program(*words: object) -> str:
 def test_executors_follow_the_load_and_a_killed_one_is_replaced(
     cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_program("-m", "tests.spark.stepjob", tmp_path, cluster, "executor", "dry-run", "detach", "failure", "watcher")
+    checks = ("dry-run", "detach", "failure", "watcher")
+    run_program("-m", "sluice.testing.step_load.program", tmp_path, cluster, "executor", *checks)
     result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
     assert (result["lost"], result["repeated"]) == (0, 0), result
     assert (result["query_failed"], result["attach_failed"]) == (False, None), result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice.spark.session import java_home_problem
-from tests.spark.killing import kill_and_finish
+from sluice.testing.exactly_once.kills import kill_and_finish
 
 pytestmark = [
     pytest.mark.spark,

@@ -1,97 +1,95 @@
-"""What the loop may rely on, whatever the engine: one suite, every engine.
+"""What the loop may rely on, whatever the engine.
 
-An engine joins by adding a function that builds it, paced so that an instance of `work` does about RATE records/s.
+In a test module, inherit `EngineSuite` and override its fixture with an engine that is not started yet. One of its
+operators, `busy`, gets more records than one instance can process, so that more instances do more.
 """
 
-import numpy as np
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
 import pytest
 
 from sluice.control.engine import Engine
-from sluice.lab.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
 from sluice.model import Target
 
-RATE = 100.0
 
+class EngineSuite:
+    """`initial` and `grown` are the parallelisms before and after a rescale that changes `busy` only."""
 
-def simulator() -> Engine:
-    job = SimulatedJob(
-        operators=(
-            SimulatedOperator(name="source", capacity=Linear(10 * RATE)),
-            SimulatedOperator(name="work", capacity=Linear(RATE), state_bytes_per_record=10),
-        ),
-        edges=chain("source", "work"),
-    )
-    return SimulatedEngine(job, {"source": lambda times_s: np.full_like(times_s, 1.5 * RATE)})
+    busy: ClassVar[str] = "work"
+    initial: ClassVar[dict[str, int]] = {"source": 1, "work": 1}
+    grown: ClassVar[dict[str, int]] = {"source": 1, "work": 3}
+    window_s: ClassVar[float] = 10.0
+    tolerance_s: ClassVar[float] = 0.0
+    """How far the engine's clock may be off what was slept: 0 for simulated time."""
 
+    @pytest.fixture
+    def engine(self) -> Engine:
+        raise NotImplementedError("override the fixture `engine` with the engine to check")
 
-ENGINES = {"simulator": simulator}
-INITIAL = Target(parallelism={"source": 1, "work": 1})
+    @pytest.fixture
+    def running(self, engine: Engine) -> Iterator[Engine]:
+        engine.start(Target(parallelism=self.initial))
+        yield engine
+        engine.stop()
 
+    def test_time_starts_at_zero_and_passes_while_sleeping(self, running: Engine) -> None:
+        assert running.clock.now_s() == pytest.approx(0, abs=self.tolerance_s)
+        running.clock.sleep_s(self.window_s)
+        assert running.clock.now_s() == pytest.approx(self.window_s, abs=self.tolerance_s)
 
-@pytest.fixture(params=sorted(ENGINES))
-def engine(request):
-    engine = ENGINES[request.param]()
-    engine.start(INITIAL)
-    yield engine
-    engine.stop()
+    def test_a_window_covers_the_time_since_the_last_one(self, running: Engine) -> None:
+        running.clock.sleep_s(self.window_s)
+        first = running.observe()
+        running.clock.sleep_s(self.window_s / 2)
+        second = running.observe()
+        assert second.time_s - first.time_s == pytest.approx(second.interval_s, abs=self.tolerance_s)
+        assert second.interval_s == pytest.approx(self.window_s / 2, abs=self.tolerance_s)
 
+    def test_an_observation_names_the_operators_and_edges_of_the_graph(self, running: Engine) -> None:
+        running.clock.sleep_s(self.window_s)
+        seen = running.observe()
+        assert set(seen.operators) == set(running.graph.names)
+        assert set(seen.edges) == {edge.ends for edge in running.graph.edges}
+        assert seen.parallelism == self.initial
+        assert len(seen.latency_samples_s) > 0
 
-def test_time_starts_at_zero_and_passes_while_sleeping(engine):
-    assert engine.clock.now_s() == 0
-    engine.clock.sleep_s(10)
-    assert engine.clock.now_s() == 10
+    def test_applying_changes_what_differs_and_says_so(self, running: Engine) -> None:
+        running.clock.sleep_s(self.window_s)
+        running.observe()
+        applied = running.apply(Target(parallelism=self.grown))
+        assert applied.error is None
+        assert applied.changed == {self.busy: (self.initial[self.busy], self.grown[self.busy])}
+        running.clock.sleep_s(self.window_s)
+        assert running.observe().parallelism == self.grown
 
+    def test_more_instances_do_more(self, running: Engine) -> None:
+        running.clock.sleep_s(2 * self.window_s)
+        running.observe()
+        before = self._busy_rate(running)
+        running.apply(Target(parallelism=self.grown))
+        assert self._busy_rate(running) > 1.2 * before
 
-def test_a_window_covers_the_time_since_the_last_one(engine):
-    engine.clock.sleep_s(10)
-    engine.observe()
-    engine.clock.sleep_s(5)
-    seen = engine.observe()
-    assert (seen.time_s, seen.interval_s) == (15, 5)
+    def test_the_same_target_changes_nothing(self, running: Engine) -> None:
+        running.clock.sleep_s(self.window_s)
+        running.observe()
+        applied = running.apply(Target(parallelism=self.initial))
+        assert applied.changed == {}
+        assert applied.downtime_s == 0
 
+    def test_stopping_counts_every_record_and_may_be_called_twice(self, running: Engine) -> None:
+        running.clock.sleep_s(2 * self.window_s)
+        running.apply(Target(parallelism=dict.fromkeys(self.initial, 2)))
+        running.clock.sleep_s(2 * self.window_s)
+        counted = running.stop()
+        assert counted.arrived == counted.processed + counted.waiting
+        assert counted.lost == counted.duplicated == 0
+        assert running.stop() == counted
 
-def test_an_observation_names_the_operators_and_edges_of_the_graph(engine):
-    engine.clock.sleep_s(10)
-    seen = engine.observe()
-    assert set(seen.operators) == set(engine.graph.names)
-    assert set(seen.edges) == {edge.ends for edge in engine.graph.edges}
-    assert seen.parallelism == INITIAL.parallelism
-    assert len(seen.latency_samples_s) > 0
-
-
-def test_applying_changes_what_differs_and_says_so(engine):
-    engine.clock.sleep_s(10)
-    engine.observe()
-    applied = engine.apply(Target(parallelism={"source": 1, "work": 3}))
-    assert applied.error is None
-    assert applied.changed == {"work": (1, 3)}
-    engine.clock.sleep_s(10)
-    assert engine.observe().parallelism == {"source": 1, "work": 3}
-
-
-def test_more_instances_do_more(engine):
-    engine.clock.sleep_s(20)
-    engine.observe()
-    engine.clock.sleep_s(20)
-    before = engine.observe().operators["work"].input_rate
-    engine.apply(Target(parallelism={"source": 1, "work": 3}))
-    engine.clock.sleep_s(20)
-    assert engine.observe().operators["work"].input_rate > 1.2 * before
-
-
-def test_the_same_plan_changes_nothing(engine):
-    engine.clock.sleep_s(10)
-    engine.observe()
-    applied = engine.apply(INITIAL)
-    assert applied.changed == {}
-    assert applied.downtime_s == 0
-
-
-def test_stopping_counts_every_record_and_may_be_called_twice(engine):
-    engine.clock.sleep_s(20)
-    engine.apply(Target(parallelism={"source": 2, "work": 2}))
-    engine.clock.sleep_s(20)
-    counted = engine.stop()
-    assert counted.arrived == counted.processed + counted.waiting
-    assert counted.lost == counted.duplicated == 0
-    assert engine.stop() == counted
+    def _busy_rate(self, running: Engine) -> float:
+        running.clock.sleep_s(2 * self.window_s)
+        rate = running.observe().operators[self.busy].input_rate
+        assert rate is not None, f"no rate of {self.busy!r} in a window of {2 * self.window_s:g} s"
+        return rate

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,11 @@ import pandas as pd
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.topic import Topic
-from tests.spark.answers import Answer, Tables, comparable, inputs, whole
-from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
+from sluice.testing.answers.reference import ReferenceAnswer, Tables, comparable, inputs, whole
+from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, same_rows, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MOST_PARALLELISM = 4
 MOST_FLUSHES = 6
@@ -22,7 +26,7 @@ FLUSH_PATIENCE_S = 20.0
 
 
 @dataclass(frozen=True)
-class Checked:
+class QueryCheck:
     """A query that answered right, and what it took."""
 
     events: int
@@ -31,7 +35,9 @@ class Checked:
     elapsed_s: float
 
 
-def check_query(answer: Answer, spark: object, root: Path, *, events: int, rescales: int, seed: int) -> Checked:
+def check_query(
+    answer: ReferenceAnswer, spark: SparkSession, root: Path, *, events: int, rescales: int, seed: int
+) -> QueryCheck:
     """Every `blocks / rescales` blocks all operators get another parallelism while records flow."""
     began_s = time.monotonic()
     random = np.random.default_rng(seed)
@@ -58,7 +64,7 @@ def check_query(answer: Answer, spark: object, root: Path, *, events: int, resca
     same_rows(_result(answer, root), expected)
     assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
     assert count.processed == sum(table.num_rows for table in tables.values()) + flushes * len(flush)
-    return Checked(count.processed, len(expected), rescales, time.monotonic() - began_s)
+    return QueryCheck(count.processed, len(expected), rescales, time.monotonic() - began_s)
 
 
 def _flush_until_complete(engine: SparkEngine, flush: Tables, complete: Callable[[], bool]) -> int:
@@ -96,5 +102,5 @@ def _read_some(engine: SparkEngine) -> bool:
     )
 
 
-def _result(answer: Answer, root: Path) -> pd.DataFrame:
+def _result(answer: ReferenceAnswer, root: Path) -> pd.DataFrame:
     return answer.final(comparable(read_output(root, "out")))
