@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measuring import JvmThreads, machine_cpu_s
-
 import sluice
+from benchmarks.measuring import JvmThreads, machine_cpu_s
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.testing.step_load.job import DRAINING, local_cluster, session
 
@@ -57,7 +56,7 @@ def meter_listener(threads: JvmThreads) -> None:
         threads.note("JVM, listener")
         on_progress(engine, progress)
 
-    AttachedEngine._on_progress = noted  # type: ignore[method-assign]
+    setattr(AttachedEngine, "_on_progress", noted)  # noqa: B010 - a method
 
 
 def batches_done(query: StreamingQuery) -> int:

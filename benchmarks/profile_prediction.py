@@ -16,9 +16,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from sluice.lab.generator.process import GeneratorProcess
 from sluice.lab.generator.producer import Stream
-from sluice.lab.pipelines import pipelines
+from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
 from sluice.lab.profiling import Measuring, profile_job
 from sluice.lab.simulator import SimulatedEngine
@@ -48,12 +50,15 @@ def overfed_rates(job: SparkJob, profile: Profile) -> dict[str, float]:
     return rates
 
 
-def on_spark(job: SparkJob, rates: dict[str, float], spark: object, root: Path, settle_s: float, measure_s: float):
+def on_spark(
+    job: SparkJob, rates: dict[str, float], spark: SparkSession, root: Path, settle_s: float, measure_s: float
+) -> Observation:
     steady = workloads.create("constant")
-    streams = {
-        source: Stream(generate=job.pipeline.sources[source].generate, curve=rate_curve(steady, peak_rate=rate, seed=0))
-        for source, rate in rates.items()
-    }
+    streams = {}
+    for source, rate in rates.items():
+        generate = job.pipeline.sources[source].generate
+        assert generate is not None, source
+        streams[source] = Stream(generate=generate, curve=rate_curve(steady, peak_rate=rate, seed=0))
     feed = GeneratorProcess(streams, seed=0, report=root / "generator.json")
     engine = SparkEngine(job.pipeline, root, slots=64, spark=spark, feed=feed)
     engine.start(Target(parallelism=dict.fromkeys(engine.graph.names, PREDICTED_AT)))
@@ -66,7 +71,9 @@ def on_spark(job: SparkJob, rates: dict[str, float], spark: object, root: Path, 
         engine.stop()
 
 
-def on_simulator(name: str, profile: Profile, job: SparkJob, rates: dict[str, float], settings: dict[str, str]):
+def on_simulator(
+    name: str, profile: Profile, job: SparkJob, rates: dict[str, float], settings: dict[str, str]
+) -> Observation:
     definition = ProfiledPipeline(definition=pipelines.create(name, settings), profile=profile)
     steady = workloads.create("constant")
     curves = {}
@@ -111,7 +118,9 @@ def main() -> int:
     print(f"{'query':<10}{'operator':<16}{'predicted':>12}{'measured':>12}{'ratio':>8}")
     for name in arguments.queries or QUERIES:
         settings = QUERIES.get(name, {})
-        job = pipelines.create(name, settings).spark()
+        definition = pipelines.create(name, settings)
+        assert isinstance(definition, RunsOnSpark), name
+        job = definition.spark()
         spark = start_session(f"profile {name}", threads=task_threads(job.pipeline, len(job.pipeline.operators) * 4))
         try:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:

@@ -18,13 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
+
 from sluice.model import Outcome
-from sluice.spark.pipeline.runtime import Runtime
+from sluice.spark.pipeline.runtime import Rescale, Runtime
 from sluice.spark.session import start_session
 from sluice.testing.exactly_once.jobs import JOBS, ReferenceJob
 from sluice.testing.exactly_once.rescaling import run_with_rescales
 
 RECORDS_PER_RESCALE = 500
+KINDS: tuple[Rescale, ...] = ("live", "repartition")
 
 
 @contextmanager
@@ -43,7 +46,7 @@ def recorded_rescales() -> Iterator[list[Outcome]]:
         Runtime.rescale = original  # type: ignore[method-assign]
 
 
-def measure(job: ReferenceJob, kind: str, rescales: int, seed: int, spark: object) -> str:
+def measure(job: ReferenceJob, kind: Rescale, rescales: int, seed: int, spark: SparkSession) -> str:
     with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
         with recorded_rescales() as applied:
             engine = run_with_rescales(
@@ -73,7 +76,7 @@ def main() -> None:
     print("job              kind         rescales  records  lost twice  standstill s: median / max; output as pandas'")
     for job in JOBS:
         if not options.job or job.name in options.job:
-            for kind in ("live", "repartition"):
+            for kind in KINDS:
                 print(measure(job, kind, rescales, options.seed, spark), flush=True)
     spark.stop()
 

@@ -17,18 +17,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.measuring import SteadyFeed
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.measuring import SteadyFeed
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.runtime import Rescale
 from sluice.spark.session import start_session
 from sluice.spark.topic import Topic
 
 KEYS = 100_000
 RECORDS_PER_S = 20_000.0
 AFTER_S = 10.0
+RESCALES: tuple[tuple[Rescale, int], ...] = (("live", 6), ("live", 2), ("repartition", 6), ("repartition", 2))
 SCHEMA = "key BIGINT, value BIGINT"
 
 
@@ -77,7 +79,7 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
     kind = "100,000 keys" if stateful else "stateless"
     while out.end_offset() == 0:
         engine.clock.sleep_s(0.2)
-    for how, parallelism in (("live", 6), ("live", 2), ("repartition", 6), ("repartition", 2)):
+    for how, parallelism in RESCALES:
         settled_s = time.time()
         engine.clock.sleep_s(settle_s)
         ordinary_s = statistics.median(gaps_s(out, settled_s, time.time())[:-1])
