@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +21,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 MOST_LINES = 60
-
-
-@pytest.fixture(scope="module")
-def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("cluster") / "home"
-    standalone.up(home, workers=2, slots=4)
-    yield home
-    standalone.down(home)
 
 
 def run_program(*words: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import pandas as pd
 
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.job import SparkJob
 from sluice.spark.topic import Topic
 from sluice.testing.answers.reference import ReferenceAnswer, Tables, comparable, inputs, whole
 from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, same_rows, wait_until
@@ -42,6 +43,7 @@ def check_query(
     began_s = time.monotonic()
     random = np.random.default_rng(seed)
     job = answer.job()
+    _use_few_state_partitions(job)
     blocks = inputs(job, events)
     tables = whole(blocks)
     expected = comparable(answer.answer(tables))
@@ -65,6 +67,12 @@ def check_query(
     assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
     assert count.processed == sum(table.num_rows for table in tables.values()) + flushes * len(flush)
     return QueryCheck(count.processed, len(expected), rescales, time.monotonic() - began_s)
+
+
+def _use_few_state_partitions(job: SparkJob) -> None:
+    """As many as any operator gets slots: each costs a state store per batch."""
+    for name, spec in job.pipeline.operators.items():
+        job.pipeline.operators[name] = replace(spec, state_partitions=MOST_PARALLELISM)
 
 
 def _flush_until_complete(engine: SparkEngine, flush: Tables, complete: Callable[[], bool]) -> int:

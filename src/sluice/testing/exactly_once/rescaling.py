@@ -26,14 +26,20 @@ if TYPE_CHECKING:
 
 QUICK = QuerySettings(trigger_s=0.2)
 PATIENCE_S = 300.0
+LOOK_S = 0.05
+LOOKS_PER_TICK = 10
 
 
 def wait_until(condition: Callable[[], bool], engine: SparkEngine, what: str) -> None:
+    """Ticks are rarer than looks at the condition: each asks Spark about every query."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        engine.tick()
+    for look in itertools.count():
+        if condition():
+            return
+        if look % LOOKS_PER_TICK == 0:
+            engine.tick()
         assert time.monotonic() < deadline_s, f"no {what} within {PATIENCE_S:g} s"
-        time.sleep(0.05)
+        time.sleep(LOOK_S)
 
 
 class FrameFeed:
