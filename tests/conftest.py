@@ -39,10 +39,10 @@ def spark(java: None) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of a cluster of two workers with four slots each; tests leave it as they found it."""
+    """The home of a cluster of two workers with six slots each; tests leave it as they found it."""
     from sluice.spark.cluster import standalone
 
     home = tmp_path_factory.mktemp("cluster") / "home"
-    standalone.up(home, workers=2, slots=4)
+    standalone.up(home, workers=2, slots=6)
     yield home
     standalone.down(home)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MOST_PARALLELISM = 4
-MOST_FLUSHES = 6
-FLUSH_PATIENCE_S = 20.0
+FLUSH_PATIENCE_S = 120.0
+REST_S = 1.5
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,27 @@ def _use_few_state_partitions(job: SparkJob) -> None:
 
 
 def _flush_until_complete(engine: SparkEngine, flush: Tables, complete: Callable[[], bool]) -> int:
-    """How often it took: once, but for windows of the engine's own time, which end only when time has passed."""
-    for flushed in range(1, MOST_FLUSHES + 1):
-        _append(engine, flush, "flush", flushed)
-        deadline_s = time.monotonic() + FLUSH_PATIENCE_S
-        while time.monotonic() < deadline_s:
-            engine.clock.sleep_s(0.3)
-            if drained(engine) and complete():
-                return flushed
-    return MOST_FLUSHES
+    """How often it took: once, but for windows of the engine's own time and for watermarks that move batch by batch."""
+    deadline_s = time.monotonic() + FLUSH_PATIENCE_S
+    flushes = 0
+    while time.monotonic() < deadline_s:
+        flushes += 1
+        _append(engine, flush, "flush", flushes)
+        if _is_complete_at_rest(engine, complete):
+            break
+    return flushes
+
+
+def _is_complete_at_rest(engine: SparkEngine, complete: Callable[[], bool]) -> bool:
+    """Whether the output is complete by the time no operator has had a batch for a while."""
+    active_s = time.monotonic()
+    while time.monotonic() < active_s + REST_S:
+        engine.clock.sleep_s(0.2)
+        if drained(engine) and complete():
+            return True
+        if not drained(engine) or any(query.in_batch for query in engine.runtime.queries.values()):
+            active_s = time.monotonic()
+    return False
 
 
 def _is(found: pd.DataFrame, expected: pd.DataFrame) -> bool:

@@ -42,8 +42,8 @@ def main(root: Path, home: Path, options: list[str]) -> None:
         "ds2",
         policy_settings={"least_drop": 1},
         max_executors=4,
-        interval=3,
-        cooldown=9,
+        interval=2,
+        cooldown=4,
         journal=root / "journal.jsonl",
     )
     feed = LineFeed(root / "in", LOW)
