@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PARALLEL := $(BIN)/pytest -n 2 --dist worksteal
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -22,11 +23,12 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check  ## everything CI runs
-	$(BIN)/pytest
+test: check  ## everything CI runs; the tests on Spark share one session and one cluster, so they run in one process
+	$(PARALLEL) -m "not spark"
+	$(BIN)/pytest -m spark
 
-fast: $(READY)  ## the tests that need no Spark
-	$(BIN)/pytest -m "not spark and not slow"
+fast: $(READY)  ## the quick tests that need no Spark
+	$(PARALLEL) -m "not spark and not slow"
 
 lock: ## resolve the versions anew
 	$(BIN)/uv pip compile --quiet --extra dev --generate-hashes --no-header --no-annotate -o requirements.lock pyproject.toml

@@ -2,7 +2,7 @@
 
 python -m benchmarks.attach_compared [--short] [--only NAME ...] [--out DIR]
 
-A stateful count under a step load (tests/spark/stepload.py): a hundred records/s per executor of one core, paced by
+A stateful count under a step load (sluice/testing/step_load): a hundred records/s per executor of one core, paced by
 sleeping tasks, so that four executors have four times the capacity of one on two cores. `fixed minimum` has one
 executor, `fixed maximum` four, `dynamic allocation` is Spark's own with its defaults between one and four, `attach` is
 sluice with DS2 and an objective of 10 s. Executor-seconds are counted from the first record over the same time for all;
@@ -21,9 +21,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.spark import stepload
-
 from sluice.spark.cluster import standalone
+from sluice.testing.step_load.executors import ExecutorWatch
+from sluice.testing.step_load.feed import LineFeed
+from sluice.testing.step_load.job import DRAINING, difference, local_cluster, session, start_query, wait_for
+from sluice.testing.step_load.latency import latencies
 
 LOW, HIGH = 30.0, 200.0
 OBJECTIVE_S = 10.0
@@ -38,7 +40,7 @@ MODES: dict[str, dict[str, str]] = {
         "spark.dynamicAllocation.minExecutors": "1",
         "spark.dynamicAllocation.maxExecutors": str(MOST),
     },
-    "attach": dict(stepload.DRAINING),
+    "attach": dict(DRAINING),
 }
 
 
@@ -61,7 +63,7 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
 
     cluster = standalone.read_state(home)
     assert cluster is not None
-    spark = stepload.session(cluster.master_url, **MODES[mode])
+    spark = session(cluster.master_url, **MODES[mode])
     attachment = None
     if mode == "attach":
         objective = f"latency<{OBJECTIVE_S:g}s"
@@ -75,12 +77,12 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
             objective=objective,
             journal=root / "journal.jsonl",
         )
-    feed = stepload.LineFeed(root / "in", 2.0)
-    query = stepload.start_query(spark, root)
+    feed = LineFeed(root / "in", 2.0)
+    query = start_query(spark, root)
     feed.start()
-    with stepload.Watch(spark) as watch:
+    with ExecutorWatch(spark) as watch:
         # everybody's classes are loaded before the clock starts
-        stepload.wait_for(lambda: query.lastProgress is not None and query.lastProgress.batchId >= 4, query, "warm-up")
+        wait_for(lambda: query.lastProgress is not None and query.lastProgress.batchId >= 4, query, "warm-up")
         began_s = time.time()
         for records_per_s, duration_s in ((LOW, phases.before_s), (HIGH, phases.high_s), (LOW, phases.after_s)):
             feed.records_per_s = records_per_s
@@ -93,13 +95,13 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
         assert attachment.failure is None, attachment.failure
     query.stop()
     progress = [json.loads(one.json) for one in query.recentProgress]
-    lost, repeated = stepload.difference(root, feed.written)
+    lost, repeated = difference(root, feed.written)
     measured = {name: at_s for name, at_s in feed.appeared.items() if at_s >= began_s}
     result = {
         "mode": mode,
         "executor_seconds": watch.executor_seconds(began_s, ended_s),
         "seconds": ended_s - began_s,
-        **asdict(stepload.latencies(root, progress, measured, OBJECTIVE_S)),
+        **asdict(latencies(root, progress, measured, OBJECTIVE_S)),
         "lost": lost,
         "repeated": repeated,
         "records": feed.written,
@@ -140,7 +142,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         out, home = arguments.out or Path(folder) / "out", Path(folder) / "cluster"
-        with stepload.cluster(home):
+        with local_cluster(home):
             for mode in arguments.only or MODES:
                 again = [sys.executable, "-m", "benchmarks.attach_compared", "--inside", mode, str(home)]
                 again += ["--out", str(out / mode.replace(" ", "-")), *(["--short"] if arguments.short else [])]

@@ -4,7 +4,7 @@ python -m benchmarks.attach_faults [--short]
 
 Every run has its own cluster, a master and two workers as processes of this machine. Records are counted against what
 was written; times are from the load step or the kill until four executors have finished tasks. The last run has no
-decommissioning, and checks what attaching must not do (tests/spark/lifechecks.py).
+decommissioning, and checks what attaching must not do (sluice/testing/step_load/checks.py).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.spark import stepload
-from tests.spark.lifechecks import CHECKS
+from sluice.testing.step_load.checks import CHECKS
+from sluice.testing.step_load.job import local_cluster
 
 RUNS: dict[str, list[str]] = {
     "no fault": [],
@@ -39,8 +39,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             home, root = Path(folder) / "cluster", Path(folder) / "job"
             root.mkdir()
-            with stepload.cluster(home):
-                command = [sys.executable, "-m", "tests.spark.stepjob", str(root), str(home), *RUNS[name]]
+            with local_cluster(home):
+                command = [sys.executable, "-m", "sluice.testing.step_load.program", str(root), str(home), *RUNS[name]]
                 subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
             result = json.loads((root / "result.json").read_text())
         bad += bool(result["lost"] or result["repeated"] or result["query_failed"])

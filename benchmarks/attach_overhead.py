@@ -23,11 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.measuring import JvmThreads, machine_cpu_s
-from tests.spark import stepload
-
 import sluice
+from benchmarks.measuring import JvmThreads, machine_cpu_s
 from sluice.spark.attach.engine import AttachedEngine
+from sluice.testing.step_load.job import DRAINING, local_cluster, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +56,7 @@ def meter_listener(threads: JvmThreads) -> None:
         threads.note("JVM, listener")
         on_progress(engine, progress)
 
-    AttachedEngine._on_progress = noted  # type: ignore[method-assign]
+    setattr(AttachedEngine, "_on_progress", noted)  # noqa: B010 - a method
 
 
 def batches_done(query: StreamingQuery) -> int:
@@ -104,7 +103,7 @@ def measure(query: StreamingQuery, threads: JvmThreads, batches: int) -> Spent:
 def measure_attached(spark: SparkSession, query: StreamingQuery, threads: JvmThreads, batches: int) -> Spent:
     """From the first cycle on: what `attach` does once is not what it costs."""
     with sluice.attach(spark, "ds2", min_executors=EXECUTORS, max_executors=EXECUTORS) as attachment:
-        attachment.on_cycle(lambda _entry: threads.note("JVM, loop"))
+        attachment.on_report(lambda _report: threads.note("JVM, loop"))
         while "JVM, loop" not in threads.cpu_s():
             wait_for_batches(query, 1)
         found = measure(query, threads, batches)
@@ -122,8 +121,8 @@ def main() -> None:
     attached: list[Spent] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home = Path(folder) / "cluster"
-        with stepload.cluster(home, workers=1, slots=EXECUTORS) as cluster:
-            spark = stepload.session(cluster.master_url, **{**stepload.DRAINING, "spark.cores.max": str(EXECUTORS)})
+        with local_cluster(home, workers=1, slots=EXECUTORS) as cluster:
+            spark = session(cluster.master_url, **{**DRAINING, "spark.cores.max": str(EXECUTORS)})
             query = start_query(spark, Path(folder))
             wait_for_batches(query, 2 * batches)
             threads = JvmThreads(spark)

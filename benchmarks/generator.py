@@ -12,9 +12,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from sluice.lab.generator.ads import AdEvents
 from sluice.lab.generator.images import Images
@@ -66,7 +69,7 @@ def spark_rate_source(folder: Path, records: int) -> tuple[float, float]:
             .load()
         )
         topic = Topic.create(folder / "topic", arrow_schema(stream.schema))
-        sinks = {
+        sinks: dict[str, Callable[[DataFrame, int], None]] = {
             "nothing": lambda batch, _: batch.write.format("noop").mode("overwrite").save(),
             "topic": TopicSink(topic.path, producer="rate"),
         }
@@ -83,10 +86,10 @@ def spark_rate_source(folder: Path, records: int) -> tuple[float, float]:
     return speeds[0], speeds[1]
 
 
-def _after_batches(query: object, count: int) -> int:
+def _after_batches(query: StreamingQuery, count: int) -> int:
     def newest() -> int:
         progress = query.lastProgress
-        return -1 if progress is None else progress["batchId"]
+        return -1 if progress is None else int(progress["batchId"])
 
     first = newest()
     while newest() < first + count:

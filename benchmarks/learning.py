@@ -13,6 +13,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -84,11 +85,15 @@ def decision(policy: Policy, largest: int, repeats: int, first_speed: float) -> 
     return measured_ms(lambda repeat: policy.decide(seen[repeat], learned), repeats)
 
 
-def scikit_learn_fit(seed: int, largest: int) -> object:
+def our_fit(largest: int, repeat: int) -> object:
+    return GaussianProcess.fit(*samples(100 + repeat, largest))
+
+
+def scikit_learn_fit(largest: int, repeat: int) -> object:
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-    x, y = samples(seed, largest)
+    x, y = samples(100 + repeat, largest)
     kernel = ConstantKernel(1.0) * RBF(8.0) + WhiteKernel(0.01)
     regressor = GaussianProcessRegressor(kernel, normalize_y=True)
     with warnings.catch_warnings(), one_thread(SAMPLES):
@@ -111,8 +116,8 @@ def main() -> None:
             f"({cpu / LIMIT_MS:.2f} of the {LIMIT_MS:.0f} ms allowed)"
         )
     for largest in (10, 80):
-        ours, _ = measured_ms(lambda repeat, n=largest: GaussianProcess.fit(*samples(100 + repeat, n)), repeats)
-        theirs, _ = measured_ms(lambda repeat, n=largest: scikit_learn_fit(100 + repeat, n), repeats)
+        ours, _ = measured_ms(partial(our_fit, largest), repeats)
+        theirs, _ = measured_ms(partial(scikit_learn_fit, largest), repeats)
         print(f"one fit of {SAMPLES} samples at 1..{largest}: scikit-learn / ours = {theirs / ours:.0f} (CPU time)")
 
 

@@ -16,7 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sluice.control.guards import Guards
-from sluice.journal.file import Entry, MemoryJournal
+from sluice.journal.file import MemoryJournal
+from sluice.journal.results import CycleReport
 from sluice.lab.pipelines import PipelineDefinition, pipelines
 from sluice.lab.run import RunSpec, run
 from sluice.lab.spark_run import SparkSettings, spark_engine
@@ -46,7 +47,9 @@ def optimum(pipeline: PipelineDefinition, reached: float) -> dict[str, int]:
     return found
 
 
-def cycles_of(pipeline: PipelineDefinition, name: str, settings: Mapping[str, str], duration_s: float) -> list[Entry]:
+def reports_of(
+    pipeline: PipelineDefinition, name: str, settings: Mapping[str, str], duration_s: float
+) -> tuple[CycleReport, ...]:
     spec = RunSpec(
         pipeline=pipeline,
         policy=policies.create(name, settings),
@@ -60,7 +63,7 @@ def cycles_of(pipeline: PipelineDefinition, name: str, settings: Mapping[str, st
     with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
         engine, initial = spark_engine(spec, SparkSettings(slots=24), Path(folder))
         run(spec, engine, initial, journal)
-    return [entry for entry in journal.entries if entry["kind"] == "cycle"]
+    return journal.reports()
 
 
 def main() -> None:
@@ -78,9 +81,9 @@ def main() -> None:
         ideal, real = optimum(pipeline, 1.0), optimum(pipeline, REACHED)
         print(f"{job}: optimum {ideal} ({sum(ideal.values())} slots), at {REACHED:.0%} of the pace {real}", flush=True)
         for name, settings in chosen:
-            cycles = cycles_of(pipeline, name, settings, duration_s)
-            changed = [cycle["time_s"] for cycle in cycles if cycle["applied"] and cycle["applied"]["changed"]]
-            final = cycles[-1]["plan"]["parallelism"]
+            reports = reports_of(pipeline, name, settings, duration_s)
+            changed = [report.cycle.time_s for report in reports if report.result.is_action]
+            final = reports[-1].cycle.target.parallelism
             away = {op: final[op] - ideal[op] for op in ideal}
             last_s = changed[-1] if changed else 0.0
             print(
@@ -88,8 +91,8 @@ def main() -> None:
                 f"the optimal slots, off by {away}), {len(changed)} reconfigurations, the last at {last_s:.0f} s",
                 flush=True,
             )
-            for cycle in cycles:
-                print(f"    {cycle['time_s']:4.0f} s {cycle['decision']['reason'][:160]}", flush=True)
+            for report in reports:
+                print(f"    {report.cycle.time_s:4.0f} s {report.cycle.recommendation.reason[:160]}", flush=True)
 
 
 if __name__ == "__main__":

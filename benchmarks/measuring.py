@@ -82,6 +82,7 @@ class JvmThreads:
     """CPU time of threads of the driver's JVM: its gateway keeps one for each of Python's."""
 
     def __init__(self, spark: SparkSession) -> None:
+        assert spark._jvm is not None
         self._jvm: Any = spark._jvm
         self._management = self._jvm.java.lang.management.ManagementFactory.getThreadMXBean()
         self._ids: dict[str, int] = {}

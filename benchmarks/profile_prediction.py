@@ -16,9 +16,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from sluice.control.engine import wait
 from sluice.lab.generator.process import GeneratorProcess
 from sluice.lab.generator.producer import Stream
-from sluice.lab.pipelines import pipelines
+from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
 from sluice.lab.profiling import Measuring, profile_job
 from sluice.lab.simulator import SimulatedEngine
@@ -48,25 +51,30 @@ def overfed_rates(job: SparkJob, profile: Profile) -> dict[str, float]:
     return rates
 
 
-def on_spark(job: SparkJob, rates: dict[str, float], spark: object, root: Path, settle_s: float, measure_s: float):
+def on_spark(
+    job: SparkJob, rates: dict[str, float], spark: SparkSession, root: Path, settle_s: float, measure_s: float
+) -> Observation:
     steady = workloads.create("constant")
-    streams = {
-        source: Stream(generate=job.pipeline.sources[source].generate, curve=rate_curve(steady, peak_rate=rate, seed=0))
-        for source, rate in rates.items()
-    }
+    streams = {}
+    for source, rate in rates.items():
+        generate = job.pipeline.sources[source].generate
+        assert generate is not None, source
+        streams[source] = Stream(generate=generate, curve=rate_curve(steady, peak_rate=rate, seed=0))
     feed = GeneratorProcess(streams, seed=0, report=root / "generator.json")
     engine = SparkEngine(job.pipeline, root, slots=64, spark=spark, feed=feed)
     engine.start(Target(parallelism=dict.fromkeys(engine.graph.names, PREDICTED_AT)))
     try:
-        engine.clock.sleep_s(settle_s)
+        wait(engine, settle_s)
         engine.observe()
-        engine.clock.sleep_s(measure_s)
+        wait(engine, measure_s)
         return engine.observe()
     finally:
         engine.stop()
 
 
-def on_simulator(name: str, profile: Profile, job: SparkJob, rates: dict[str, float], settings: dict[str, str]):
+def on_simulator(
+    name: str, profile: Profile, job: SparkJob, rates: dict[str, float], settings: dict[str, str]
+) -> Observation:
     definition = ProfiledPipeline(definition=pipelines.create(name, settings), profile=profile)
     steady = workloads.create("constant")
     curves = {}
@@ -76,9 +84,9 @@ def on_simulator(name: str, profile: Profile, job: SparkJob, rates: dict[str, fl
     simulated = definition.simulated()
     engine = SimulatedEngine(replace(simulated), curves)
     engine.start(Target(parallelism=dict.fromkeys(simulated.graph.names, PREDICTED_AT)))
-    engine.clock.sleep_s(60)
+    wait(engine, 60)
     engine.observe()
-    engine.clock.sleep_s(60)
+    wait(engine, 60)
     return engine.observe()
 
 
@@ -111,7 +119,9 @@ def main() -> int:
     print(f"{'query':<10}{'operator':<16}{'predicted':>12}{'measured':>12}{'ratio':>8}")
     for name in arguments.queries or QUERIES:
         settings = QUERIES.get(name, {})
-        job = pipelines.create(name, settings).spark()
+        definition = pipelines.create(name, settings)
+        assert isinstance(definition, RunsOnSpark), name
+        job = definition.spark()
         threads = task_threads(job.pipeline, len(job.pipeline.operators) * 4)
         spark = open_session(f"profile {name}", threads=threads).spark
         try:

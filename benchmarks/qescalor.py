@@ -39,7 +39,7 @@ def options(sizes: int = 6) -> list[SizeOption]:
 
 
 def loads(epochs: int) -> list[float]:
-    return (PEAK_RATE * (0.6 + 0.4 * np.sin(2 * np.pi * np.arange(epochs) / 96))).tolist()
+    return [float(rate) for rate in PEAK_RATE * (0.6 + 0.4 * np.sin(2 * np.pi * np.arange(epochs) / 96))]
 
 
 def timed(epochs: int, sizes: int, repeats: int) -> tuple[float, HorizonPlan]:

@@ -13,11 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.spark.answers import ANSWERS
-from tests.spark.queries import check_query
-
 from sluice.errors import SluiceError
 from sluice.spark.session import open_session
+from sluice.testing.answers.check import check_query
+from sluice.testing.answers.reference import ANSWERS
 
 EVENTS, SHORT_EVENTS = 200_000, 6_000
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from benchmarks.measuring import JvmThreads, SteadyFeed, cpu_s
 from benchmarks.spark_soak import events, pipeline
-
+from sluice.control.engine import wait
 from sluice.model import Target
-from sluice.protocol import policies
+from sluice.protocol import EMPTY_MEMORY, policies
 from sluice.spark.pipeline.engine import SparkEngine
 
 RECORDS_PER_S = 100_000.0
@@ -41,7 +41,7 @@ class MeteredEngine(SparkEngine):
 
 
 @dataclass(frozen=True)
-class Spent:
+class CpuTimes:
     """CPU seconds so far."""
 
     python_s: float
@@ -50,14 +50,14 @@ class Spent:
     everything_s: float
 
 
-def spent(engine: MeteredEngine, threads: JvmThreads) -> Spent:
-    return Spent(time.thread_time(), threads.cpu_s()["loop"], engine.listening_s, cpu_s())
+def spent(engine: MeteredEngine, threads: JvmThreads) -> CpuTimes:
+    return CpuTimes(time.thread_time(), threads.cpu_s()["loop"], engine.listening_s, cpu_s())
 
 
 def run_loop(engine: MeteredEngine, duration_s: float) -> None:
-    policy, memory = policies.create("ds2", {}), {}
+    policy, memory = policies.create("ds2"), EMPTY_MEMORY
     for _ in range(round(duration_s / DECIDE_EVERY_S)):
-        engine.clock.sleep_s(DECIDE_EVERY_S)
+        wait(engine, DECIDE_EVERY_S)
         _, memory = policy.decide(engine.observe(), memory)
 
 

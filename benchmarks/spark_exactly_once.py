@@ -18,14 +18,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.spark.flow import run_with_rescales
-from tests.spark.jobs import JOBS, Job
+from pyspark.sql import SparkSession
 
-from sluice.spark.pipeline.runtime import RescaleResult, Runtime
+from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.session import open_session
+from sluice.testing.exactly_once.jobs import JOBS, ReferenceJob
+from sluice.testing.exactly_once.rescaling import run_with_rescales
 
 Results = dict[str, RescaleResult]
 RECORDS_PER_RESCALE = 500
+KINDS: tuple[Rescale, ...] = ("live", "repartition")
 
 
 @contextmanager
@@ -44,7 +46,7 @@ def recorded_rescales() -> Iterator[list[Results]]:
         Runtime.rescale = original  # type: ignore[method-assign]
 
 
-def measure(job: Job, kind: str, rescales: int, seed: int, spark: object) -> str:
+def measure(job: ReferenceJob, kind: Rescale, rescales: int, seed: int, spark: SparkSession) -> str:
     with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
         with recorded_rescales() as rescaled:
             engine = run_with_rescales(
@@ -74,7 +76,7 @@ def main() -> None:
     print("job              kind         rescales  records  lost twice  standstill s: median / max; output as pandas'")
     for job in JOBS:
         if not options.job or job.name in options.job:
-            for kind in ("live", "repartition"):
+            for kind in KINDS:
                 print(measure(job, kind, rescales, options.seed, spark), flush=True)
     spark.stop()
 

@@ -14,14 +14,14 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from tests.spark.killing import kill_and_finish
-from tests.spark.victim import MOMENTS
+from sluice.testing.exactly_once.driver import MOMENTS
+from sluice.testing.exactly_once.kills import kill_and_finish
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="two deaths instead of ten")
-    parser.add_argument("--job", default="windowed-count", help="a job of tests/spark/jobs.py")
+    parser.add_argument("--job", default="windowed-count", help="a job of sluice/testing/exactly_once/jobs.py")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     wanted = 2 if arguments.short else 10

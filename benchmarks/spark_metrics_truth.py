@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from sluice import Pipeline
+from sluice.control.engine import wait
 from sluice.model import Observation, Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.query import QuerySettings
@@ -77,12 +78,12 @@ def main() -> None:
         topic = engine.runtime.topics["numbers"]
         topic.append(pa.table({"id": np.arange(RECORDS)}, schema=topic.schema), producer="benchmark", batch_id=0)
         print("op     slots true / nominal  lag, said  lag, counted   busy  backpressure", flush=True)
-        engine.clock.sleep_s(WINDOW_S)
+        wait(engine, WINDOW_S)
         for plan in plans:
-            engine.apply(plan)
-            engine.clock.sleep_s(WINDOW_S)
+            engine.reconcile(plan)
+            wait(engine, WINDOW_S)
             engine.observe()
-            engine.clock.sleep_s(WINDOW_S)
+            wait(engine, WINDOW_S)
             lags = {name: counted_lag(engine, name) for name in SLOT_RATES}
             report(engine.observe(), lags)
         engine.stop()

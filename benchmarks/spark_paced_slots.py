@@ -16,10 +16,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.measuring import cpu_s, memory_mb
 from pyspark.sql import DataFrame
 
+from benchmarks.measuring import cpu_s, memory_mb
 from sluice import Pipeline
+from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import open_session
@@ -72,13 +73,13 @@ def main() -> None:
         engine.start(Target(parallelism=dict.fromkeys(OPERATORS, SLOTS_PER_OPERATOR)))
         out = engine.runtime.topics["out"]
         while out.end_offset() == 0:
-            engine.clock.sleep_s(0.1)
+            wait(engine, 0.1)
         print(f"first output {time.monotonic() - began_s:.1f} s after the start of Spark (aim: at most 20)")
         print(f"  CPU so far {cpu_s() - began_cpu_s:.1f} s on {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
-        engine.clock.sleep_s(window_s / 3)
+        wait(engine, window_s / 3)
         engine.observe()
         window_cpu_s = cpu_s()
-        engine.clock.sleep_s(window_s)
+        wait(engine, window_s)
         seen = engine.observe()
         print(f"memory of all processes {memory_mb() / 1024:.2f} GB (aim: less than 4)")
         for name, metrics in seen.operators.items():

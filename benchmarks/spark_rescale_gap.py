@@ -17,18 +17,21 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.measuring import SteadyFeed
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.measuring import SteadyFeed
 from sluice import Pipeline
+from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.runtime import Rescale
 from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 
 KEYS = 100_000
 RECORDS_PER_S = 20_000.0
 AFTER_S = 10.0
+RESCALES: tuple[tuple[Rescale, int], ...] = (("live", 6), ("live", 2), ("repartition", 6), ("repartition", 2))
 SCHEMA = "key BIGINT, value BIGINT"
 
 
@@ -76,15 +79,15 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
     out = engine.runtime.topics["out"]
     kind = "100,000 keys" if stateful else "stateless"
     while out.end_offset() == 0:
-        engine.clock.sleep_s(0.2)
-    for how, parallelism in (("live", 6), ("live", 2), ("repartition", 6), ("repartition", 2)):
+        wait(engine, 0.2)
+    for how, parallelism in RESCALES:
         settled_s = time.time()
-        engine.clock.sleep_s(settle_s)
+        wait(engine, settle_s)
         ordinary_s = statistics.median(gaps_s(out, settled_s, time.time())[:-1])
         asked_s = time.time()
         result = engine.runtime.rescale({"op": parallelism}, how)["op"]
         took_s = time.time() - asked_s
-        engine.clock.sleep_s(AFTER_S)
+        wait(engine, AFTER_S)
         longest_s = max(gaps_s(out, asked_s, time.time()))
         aim = " (aim: at most 1.5)" if how == "live" else f"; call took {took_s:.2f} s: {result.detail}"
         print(

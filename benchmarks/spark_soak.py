@@ -17,13 +17,15 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.measuring import SteadyFeed, cpu_s, resident_mb
 from pyspark.sql import SparkSession
 
+from benchmarks.measuring import SteadyFeed, cpu_s, resident_mb
 from sluice import Pipeline
+from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.query import QuerySettings
@@ -35,7 +37,7 @@ READER = "outside"
 
 
 @dataclass(frozen=True)
-class Sample:
+class SoakSample:
     batch: int
     disk_mb: float
     python_mb: float
@@ -71,10 +73,10 @@ def disk_mb(root: Path) -> float:
 
 def heap_mb(spark: SparkSession) -> float:
     """What is left after a collection."""
-    jvm = spark.sparkContext._jvm
+    jvm: Any = spark._jvm
     jvm.java.lang.System.gc()
     runtime = jvm.java.lang.Runtime.getRuntime()
-    return (runtime.totalMemory() - runtime.freeMemory()) / 2**20
+    return float(runtime.totalMemory() - runtime.freeMemory()) / 2**20
 
 
 def main() -> None:
@@ -84,7 +86,7 @@ def main() -> None:
     arguments = parser.parse_args()
     batches = 200 if arguments.short else arguments.batches
     spark = open_session("soak", threads=8).spark
-    samples: list[Sample] = []
+    samples: list[SoakSample] = []
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
         engine = SparkEngine(
@@ -102,7 +104,7 @@ def main() -> None:
         while len(samples) < SAMPLES:
             due = batches * (len(samples) + 1) // SAMPLES
             while (done := (out.last_batch_id("count") or 0)) < due:
-                engine.clock.sleep_s(0.5)
+                wait(engine, 0.5)
             engine.observe()
             out.acknowledge(READER, out.end_offset())
             query = engine.runtime.queries["count"]._streaming
@@ -111,7 +113,7 @@ def main() -> None:
             now_cpu_s = cpu_s()
             batch_cpu_ms = (now_cpu_s - before_cpu_s) / (done - before) * 1000
             before, before_cpu_s = done, now_cpu_s
-            sample = Sample(done, disk_mb(root), resident_mb(os.getpid()), heap_mb(spark), batch_ms, batch_cpu_ms)
+            sample = SoakSample(done, disk_mb(root), resident_mb(os.getpid()), heap_mb(spark), batch_ms, batch_cpu_ms)
             samples.append(sample)
             print(sample, flush=True)
         engine.stop()
@@ -119,7 +121,7 @@ def main() -> None:
     spark.stop()
 
 
-def report(samples: Sequence[Sample]) -> None:
+def report(samples: Sequence[SoakSample]) -> None:
     quarter = len(samples) // 4
     for name in ("disk_mb", "python_mb", "heap_mb", "batch_ms", "batch_cpu_ms"):
         second, last = (

@@ -25,12 +25,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from benchmarks.measuring import cpu_s
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.measuring import cpu_s
 from sluice import Pipeline
 from sluice.model import Target
-from sluice.spark.clock import SAMPLE_S
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
@@ -146,7 +145,7 @@ def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, cha
     ticked_s = [time.monotonic()]
 
     def done_records() -> int:
-        if time.monotonic() - ticked_s[0] > SAMPLE_S:
+        if time.monotonic() - ticked_s[0] > engine.tick_s:
             engine.maintain()
             ticked_s[0] = time.monotonic()
         return out.end_offset()

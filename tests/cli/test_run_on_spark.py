@@ -84,7 +84,7 @@ def test_a_missing_java_is_one_line_and_exit_code_2(monkeypatch, capsys):
 
 
 @pytest.mark.spark
-def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(pipeline_file, tmp_path):
+def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(java, pipeline_file, tmp_path):
     root = tmp_path / "work"
     command = [*SLUICE, "run", f"{pipeline_file}:counting", "--engine", "spark", "--policy", "static", "--json"]
     command += ["--workload", "constant", "--root", str(root), "--interval", "2", "--pipeline-set", "peak_rate=200"]

@@ -9,8 +9,8 @@ from sluice.learning.conservative import acquire, choose
 from sluice.learning.history import History
 from sluice.policies.conttune import ContTune, recall
 from sluice.protocol import policies
+from sluice.testing.steady_chain import Chain
 from tests.policies.jobs import job
-from tests.policies.steady import Chain
 
 Q1_MAPPER = {
     1: [537531, 526027, 536475, 539868, 507965],

@@ -8,8 +8,8 @@ from sluice.dataflow.budget import within_budget
 from sluice.learning.capacity_tracking import CapacityEstimate, exploration_weight, track
 from sluice.policies.dragster import Dragster
 from sluice.protocol import policies
+from sluice.testing.steady_chain import Chain
 from tests.policies.jobs import job
-from tests.policies.steady import Chain
 
 METHODS = ["saddle", "gradient"]
 

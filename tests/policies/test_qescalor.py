@@ -10,7 +10,7 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.model import Recommendation
 from sluice.protocol import EMPTY_MEMORY, policies
-from tests.contracts.observations import steady_run
+from sluice.testing.observations import steady_run
 from tests.policies.jobs import decisions, job, recommended
 
 EPOCH_S = 60.0

@@ -24,7 +24,7 @@ SCALERS = ("ds2", "dhalion", "hpa-cpu", "hpa-varga")
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Measured:
     """What is kept of a run: its summary, and (records/s arriving, records waiting) of every window."""
 
     summary: Summary
@@ -32,12 +32,12 @@ class Outcome:
 
 
 @cache
-def runs(pipeline: str, policy: str, **settings: float) -> tuple[Outcome, ...]:
+def runs(pipeline: str, policy: str, **settings: float) -> tuple[Measured, ...]:
     """All seeds on the cosine, 140 minutes each."""
     return tuple(_run(pipeline, policy, settings, seed) for seed in SEEDS)
 
 
-def _run(pipeline: str, policy: str, settings: Mapping[str, Any], seed: int) -> Outcome:
+def _run(pipeline: str, policy: str, settings: Mapping[str, Any], seed: int) -> Measured:
     spec = RunSpec(
         pipeline=pipelines.create(pipeline),
         policy=policies.create(policy, settings),
@@ -47,11 +47,10 @@ def _run(pipeline: str, policy: str, settings: Mapping[str, Any], seed: int) -> 
     journal = MemoryJournal()
     engine, initial = simulated_engine(spec)
     run(spec, engine, initial, journal)
-    sources = [
-        entry["observation"]["operators"]["bids_source"] for entry in journal.entries if entry["kind"] == "cycle"
-    ]
-    windows = tuple((source["arrival_rate"], source["lag"]) for source in sources)
-    return Outcome(summarise(journal.entries, slo_s=30.0), windows)
+    reports = journal.reports()
+    sources = [report.cycle.observation.operators["bids_source"] for report in reports]
+    windows = tuple((source.arrival_rate, source.lag) for source in sources)
+    return Measured(summarise(reports, journal.end(), slo_s=30.0), windows)
 
 
 def slots(pipeline: str, policy: str, **settings: float) -> float:

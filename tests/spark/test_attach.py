@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = sorted((REPOSITORY / "examples").glob("*.py"))
 MOST_LINES = 60
-
-
-@pytest.fixture(scope="module")
-def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("cluster") / "home"
-    standalone.up(home, workers=2, slots=4)
-    yield home
-    standalone.down(home)
 
 
 def run_program(*words: object) -> str:
@@ -49,7 +42,8 @@ def run_program(*words: object) -> str:
 def test_executors_follow_the_load_and_a_killed_one_is_replaced(
     cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run_program("-m", "tests.spark.stepjob", tmp_path, cluster, "executor", "dry-run", "detach", "failure", "watcher")
+    checks = ("dry-run", "detach", "failure", "watcher")
+    run_program("-m", "sluice.testing.step_load.program", tmp_path, cluster, "executor", *checks)
     result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
     assert (result["lost"], result["repeated"]) == (0, 0), result
     assert (result["query_failed"], result["attach_failed"]) == (False, None), result
@@ -63,15 +57,25 @@ def test_executors_follow_the_load_and_a_killed_one_is_replaced(
     assert "ds2: counts " in told
 
 
-@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
-def test_every_example_is_short_and_runs(program: Path, cluster: Path, tmp_path: Path) -> None:
-    text = program.read_text()
-    assert len(text.splitlines()) < MOST_LINES
+@pytest.fixture(scope="module")
+def examples(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future[str]]]]:
+    """Example -> its folder and what it prints. They run side by side: most of their time they wait."""
     state = standalone.read_state(cluster)
     assert state is not None
-    folder = [tmp_path] if "FOLDER" in text else []
-    said = run_program(program, state.master_url, *folder, 8)
-    CHECKS[program.stem](tmp_path, said)
+    with ThreadPoolExecutor() as pool:
+        running = {}
+        for program in EXAMPLES:
+            folder = tmp_path_factory.mktemp(program.stem)
+            words = [folder] if "FOLDER" in program.read_text() else []
+            running[program.stem] = (folder, pool.submit(run_program, program, state.master_url, *words, 8))
+        yield running
+
+
+@pytest.mark.parametrize("program", EXAMPLES, ids=lambda path: path.stem)
+def test_every_example_is_short_and_runs(program: Path, examples: dict[str, tuple[Path, Future[str]]]) -> None:
+    assert len(program.read_text().splitlines()) < MOST_LINES
+    folder, printed = examples[program.stem]
+    CHECKS[program.stem](folder, printed.result())
 
 
 def check_rate(_: Path, said: str) -> None:

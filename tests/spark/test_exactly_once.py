@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spark.flow import run_with_rescales
-from tests.spark.jobs import JOBS
+from sluice.testing.exactly_once.jobs import JOBS
+from sluice.testing.exactly_once.rescaling import run_with_rescales
 
 pytestmark = pytest.mark.spark
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from sluice.spark.session import java_home_problem
-from tests.spark.killing import kill_and_finish
+from sluice.testing.exactly_once.kills import kill_and_finish
 
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
     pytest.mark.timeout(1500),  # three drivers, each with a Spark of its own
-    pytest.mark.skipif(java_home_problem() is not None, reason="Java is missing"),
 ]
 
 
-def test_killed_in_the_middle_of_a_rescale_and_of_a_commit(tmp_path):
+def test_killed_in_the_middle_of_a_rescale_and_of_a_commit(java, tmp_path):
     fates = kill_and_finish(tmp_path, "windowed-count", ("while rewriting state", "after a commit"), seed=3)
     assert fates == ["killed", "killed", "ended well"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.spark.answers import ANSWERS
-from tests.spark.queries import check_query
+from sluice.testing.answers.check import check_query
+from sluice.testing.answers.reference import ANSWERS
 
 
 @pytest.mark.spark

@@ -15,8 +15,8 @@ from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import RescaleResult
 from sluice.spark.session import TASK_TRIES
 from sluice.spark.topic import Topic
-from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
-from tests.spark.jobs import to_table
+from sluice.testing.exactly_once.jobs import to_table
+from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, same_rows, wait_until
 
 pytestmark = pytest.mark.spark
 

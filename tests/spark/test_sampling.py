@@ -13,7 +13,6 @@ from sluice.learning.sampling import ConvergenceRule, FixedStepSampling
 from sluice.model import InstanceSize
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.sampling import SparkSampling
-from sluice.spark.session import java_home_problem
 
 CORES = len(os.sched_getaffinity(0))
 RECORDS = pa.table({"key": list(range(2_000)), "text": [f"text {number}" for number in range(2_000)]})
@@ -53,8 +52,7 @@ def hashing():
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(CORES < 2, reason="needs two cores to compare")
-@pytest.mark.skipif(java_home_problem() is not None, reason="needs Java")
-def test_two_cores_are_measured_faster_than_one_and_the_model_says_so():
+def test_two_cores_are_measured_faster_than_one_and_the_model_says_so(java):
     pytest.importorskip("sklearn")
     if os.getloadavg()[0] > 4 * CORES:
         pytest.skip("others use the cores: rates cannot be compared")
@@ -83,8 +81,7 @@ def test_every_input_needs_records():
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.skipif(java_home_problem() is not None, reason="needs Java")
-def test_an_operator_that_fails_is_told_in_one_line():
+def test_an_operator_that_fails_is_told_in_one_line(java):
     pipeline = Pipeline("broken")
     events = pipeline.source("events", "key BIGINT, text STRING")
     pipeline.operator("broken", lambda events: events.select("nothing"), events)

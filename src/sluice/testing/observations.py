@@ -62,7 +62,7 @@ def _metrics(chance: random.Random, successors: list[str], missing: float) -> di
 
 
 @st.composite
-def runs(draw: st.DrawFn) -> list[Observation]:
+def random_runs(draw: st.DrawFn) -> list[Observation]:
     """A few windows of one job, parallelism changing as it likes."""
     size, windows = draw(st.integers(1, 6)), draw(st.integers(1, 5))
     missing = draw(st.sampled_from([0.0, 0.2, 0.8]))

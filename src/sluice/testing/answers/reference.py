@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from sluice.lab.pipelines import pipelines
+from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.spark.pipeline.job import SparkJob
 
 Tables = dict[str, pa.Table]
@@ -23,7 +23,7 @@ NOBODY = -1
 
 
 @dataclass(frozen=True)
-class Answer:
+class ReferenceAnswer:
     """`answer` gets the input tables by source name. `final` makes of a stream of updates what they amount to.
 
     `settings` shorten windows and lifetimes so that many of them end within the input.
@@ -37,7 +37,9 @@ class Answer:
     """Records that come after all others and make every window end; they have no part in the answer."""
 
     def job(self) -> SparkJob:
-        return pipelines.create(self.query, {**self.settings, "paced": False}).spark()
+        definition = pipelines.create(self.query, {**self.settings, "paced": False})
+        assert isinstance(definition, RunsOnSpark), self.query
+        return definition.spark()
 
 
 def sql(text: str) -> Callable[[Tables], pd.DataFrame]:
@@ -154,10 +156,10 @@ WINNERS = """
     QUALIFY row_number() OVER (PARTITION BY a.id ORDER BY price DESC, b."at", bidder) = 1
 """
 
-ANSWERS = [
-    Answer("q1", sql('SELECT auction, bidder, price * 0.908::DOUBLE AS price, "at" FROM bids'), flush=nothing),
-    Answer("q2", sql("SELECT auction, price FROM bids WHERE auction % 123 = 0"), flush=nothing),
-    Answer(
+ANSWERS: list[ReferenceAnswer] = [
+    ReferenceAnswer("q1", sql('SELECT auction, bidder, price * 0.908::DOUBLE AS price, "at" FROM bids'), flush=nothing),
+    ReferenceAnswer("q2", sql("SELECT auction, price FROM bids WHERE auction % 123 = 0"), flush=nothing),
+    ReferenceAnswer(
         "q3",
         sql("""
             SELECT name, city, state, a.id AS auction FROM auctions a JOIN persons p ON a.seller = p.id
@@ -165,14 +167,14 @@ ANSWERS = [
         """),
         settings={"lifetime_s": 15.0},
     ),
-    Answer(
+    ReferenceAnswer(
         "q4",
         sql(f"SELECT category, avg(price) AS price, count(*) AS auctions FROM ({WINNERS}) GROUP BY category"),
         final=last_update("category", by="auctions"),
         flush=later_auction_with_bid,
         settings=BACKLOG,
     ),
-    Answer(
+    ReferenceAnswer(
         "q5",
         sql("""
             WITH counted AS (
@@ -184,7 +186,7 @@ ANSWERS = [
         """),
         settings={"window_s": 20.0, "slide_s": 5.0},
     ),
-    Answer(
+    ReferenceAnswer(
         "q6",
         sql(f"""
             SELECT seller, avg(price) AS price, count(*) AS auctions FROM (
@@ -196,7 +198,7 @@ ANSWERS = [
         flush=later_auction_with_bid,
         settings=BACKLOG,
     ),
-    Answer(
+    ReferenceAnswer(
         "q7",
         sql("""
             SELECT until AS "at", price, bidder, auction
@@ -204,7 +206,7 @@ ANSWERS = [
             QUALIFY row_number() OVER (PARTITION BY until ORDER BY price DESC, bidder, auction) = 1
         """),
     ),
-    Answer(
+    ReferenceAnswer(
         "q8",
         sql("""
             SELECT p.id AS person, name, a.id AS auction, reserve, epoch_us(p."at") // 10000000 * 10000000 AS "at"
@@ -212,8 +214,8 @@ ANSWERS = [
             AND epoch_us(a."at") // 10000000 = epoch_us(p."at") // 10000000
         """),
     ),
-    Answer("q9", sql(WINNERS), flush=later_auction_with_bid, settings=BACKLOG),
-    Answer(
+    ReferenceAnswer("q9", sql(WINNERS), flush=later_auction_with_bid, settings=BACKLOG),
+    ReferenceAnswer(
         "q11",
         sql("""
             WITH marked AS (
@@ -227,14 +229,14 @@ ANSWERS = [
         """),
         settings={"gap_s": 2.0},
     ),
-    Answer(
+    ReferenceAnswer(
         "q12",
         sql("SELECT bidder, count(*)::BIGINT AS bids FROM bids GROUP BY bidder"),
         settings={"window_s": 1.0},
         final=lambda frame: frame[frame["bidder"] != NOBODY].groupby("bidder", as_index=False)["bids"].sum(),
         flush=later_bid_of_nobody,
     ),
-    Answer(
+    ReferenceAnswer(
         "wordcount",
         sql("""
             WITH words AS (SELECT unnest(string_split(line, ' ')) AS word FROM lines)
@@ -243,6 +245,6 @@ ANSWERS = [
         final=last_update("word", by="count"),
         flush=nothing,
     ),
-    Answer("yahoo", _views, flush=later_view),
-    Answer("inference", _classified, settings={"side": 16}, flush=nothing),
+    ReferenceAnswer("yahoo", _views, flush=later_view),
+    ReferenceAnswer("inference", _classified, settings={"side": 16}, flush=nothing),
 ]

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.job import SparkJob
 from sluice.spark.topic import Topic
-from tests.spark.answers import Answer, Tables, comparable, inputs, whole
-from tests.spark.flow import QUICK, drained, read_output, same_rows, wait_until
+from sluice.testing.answers.reference import ReferenceAnswer, Tables, comparable, inputs, whole
+from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, same_rows, wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MOST_PARALLELISM = 4
-MOST_FLUSHES = 6
-FLUSH_PATIENCE_S = 20.0
+FLUSH_PATIENCE_S = 120.0
+REST_S = 1.5
 
 
 @dataclass(frozen=True)
-class Checked:
+class QueryCheck:
     """A query that answered right, and what it took."""
 
     events: int
@@ -31,11 +37,14 @@ class Checked:
     elapsed_s: float
 
 
-def check_query(answer: Answer, spark: object, root: Path, *, events: int, rescales: int, seed: int) -> Checked:
+def check_query(
+    answer: ReferenceAnswer, spark: SparkSession, root: Path, *, events: int, rescales: int, seed: int
+) -> QueryCheck:
     """Every `blocks / rescales` blocks all operators get another parallelism while records flow."""
     began_s = time.monotonic()
     random = np.random.default_rng(seed)
     job = answer.job()
+    _use_few_state_partitions(job)
     blocks = inputs(job, events)
     tables = whole(blocks)
     expected = comparable(answer.answer(tables))
@@ -58,19 +67,37 @@ def check_query(answer: Answer, spark: object, root: Path, *, events: int, resca
     same_rows(_result(answer, root), expected)
     assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
     assert count.processed == sum(table.num_rows for table in tables.values()) + flushes * len(flush)
-    return Checked(count.processed, len(expected), rescales, time.monotonic() - began_s)
+    return QueryCheck(count.processed, len(expected), rescales, time.monotonic() - began_s)
+
+
+def _use_few_state_partitions(job: SparkJob) -> None:
+    """As many as any operator gets slots: each costs a state store per batch."""
+    for name, spec in job.pipeline.operators.items():
+        job.pipeline.operators[name] = replace(spec, state_partitions=MOST_PARALLELISM)
 
 
 def _flush_until_complete(engine: SparkEngine, flush: Tables, complete: Callable[[], bool]) -> int:
-    """How often it took: once, but for windows of the engine's own time, which end only when time has passed."""
-    for flushed in range(1, MOST_FLUSHES + 1):
-        _append(engine, flush, "flush", flushed)
-        deadline_s = time.monotonic() + FLUSH_PATIENCE_S
-        while time.monotonic() < deadline_s:
-            engine.clock.sleep_s(0.3)
-            if drained(engine) and complete():
-                return flushed
-    return MOST_FLUSHES
+    """How often it took: once, but for windows of the engine's own time and for watermarks that move batch by batch."""
+    deadline_s = time.monotonic() + FLUSH_PATIENCE_S
+    flushes = 0
+    while time.monotonic() < deadline_s:
+        flushes += 1
+        _append(engine, flush, "flush", flushes)
+        if _is_complete_at_rest(engine, complete):
+            break
+    return flushes
+
+
+def _is_complete_at_rest(engine: SparkEngine, complete: Callable[[], bool]) -> bool:
+    """Whether the output is complete by the time no operator has had a batch for a while."""
+    active_s = time.monotonic()
+    while time.monotonic() < active_s + REST_S:
+        wait(engine, 0.2)
+        if drained(engine) and complete():
+            return True
+        if not drained(engine) or any(query.in_batch for query in engine.runtime.queries.values()):
+            active_s = time.monotonic()
+    return False
 
 
 def _is(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
@@ -96,5 +123,5 @@ def _read_some(engine: SparkEngine) -> bool:
     )
 
 
-def _result(answer: Answer, root: Path) -> pd.DataFrame:
+def _result(answer: ReferenceAnswer, root: Path) -> pd.DataFrame:
     return answer.final(comparable(read_output(root, "out")))

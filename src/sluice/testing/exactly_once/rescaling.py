@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -14,23 +15,34 @@ import pyarrow as pa
 
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.folders import last_batches
 from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.pipeline.runtime import Rescale
 from sluice.spark.topic import Topic
-from tests.spark.jobs import FLUSH_KEY, Job, flush, to_table
+from sluice.testing.exactly_once.jobs import FLUSH_KEY, ReferenceJob, flush, to_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 QUICK = QuerySettings(trigger_s=0.2)
 PATIENCE_S = 300.0
+LOOK_S = 0.05
+LOOKS_PER_TICK = 10
 
 
 def wait_until(condition: Callable[[], bool], engine: SparkEngine, what: str) -> None:
+    """Ticks are rarer than looks at the condition: each asks Spark about every query."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        engine.maintain()
+    for look in itertools.count():
+        if condition():
+            return
+        if look % LOOKS_PER_TICK == 0:
+            engine.maintain()
         assert time.monotonic() < deadline_s, f"no {what} within {PATIENCE_S:g} s"
-        time.sleep(0.05)
+        time.sleep(LOOK_S)
 
 
-class Feeder:
+class FrameFeed:
     """Appends every source's records in small pieces, in the background, until all (or a share of them) are in."""
 
     def __init__(
@@ -49,7 +61,7 @@ class Feeder:
         self._pause_s = pause_s
         self._thread = threading.Thread(target=self._feed)
 
-    def __enter__(self) -> Feeder:
+    def __enter__(self) -> FrameFeed:
         self._thread.start()
         return self
 
@@ -88,13 +100,13 @@ def same_rows(found: pd.DataFrame, expected: pd.DataFrame) -> None:
 
 
 def run_with_rescales(
-    job: Job,
-    spark: object,
+    job: ReferenceJob,
+    spark: SparkSession | None,
     root: Path,
     *,
     records: int,
     rescales: int,
-    how: Callable[[int], str],
+    how: Callable[[int], Rescale],
     seed: int,
     pause_s: float = 0.05,
     pieces: int | None = None,
@@ -110,7 +122,7 @@ def run_with_rescales(
     names = engine.graph.names
     engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
-        with Feeder(engine, frames, pieces=pieces or 20 + 10 * rescales, pause_s=pause_s, share=share):
+        with FrameFeed(engine, frames, pieces=pieces or 20 + 10 * rescales, pause_s=pause_s, share=share):
             for number in range(rescales) if share == 1.0 else itertools.count():
                 target = {name: int(random.integers(1, 7)) for name in names}
                 rescaled = engine.runtime.rescale(target, how(number))
@@ -131,12 +143,17 @@ def run_with_rescales(
 
 
 def _one_more_batch(engine: SparkEngine) -> None:
-    before = {name: len(ledger.batches) for name, ledger in engine._ledgers.items()}
+    before = _committed_batches(engine)
     wait_until(
-        lambda: drained(engine) or any(len(ledger.batches) > before[name] for name, ledger in engine._ledgers.items()),
+        lambda: drained(engine) or any(batch > before[name] for name, batch in _committed_batches(engine).items()),
         engine,
         "batch after a rescale",
     )
+
+
+def _committed_batches(engine: SparkEngine) -> dict[str, int]:
+    """The number of the last one of every operator, from its checkpoint."""
+    return {name: last_batches(engine.runtime.folders.checkpoint(name))[1] for name in engine.graph.names}
 
 
 def _flush(engine: SparkEngine, frames: Mapping[str, pd.DataFrame]) -> None:

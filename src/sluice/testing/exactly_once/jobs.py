@@ -1,15 +1,19 @@
-"""Jobs whose output can be computed independently: each with its records and what pandas makes of them."""
+"""Jobs with a known result: each has its records and computes with pandas what must come out."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from sluice import Pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 EVENTS = "id BIGINT, key BIGINT, value BIGINT, at TIMESTAMP"
 WATERMARK = ("at", "5 seconds")
@@ -43,7 +47,7 @@ def to_table(frame: pd.DataFrame, schema: pa.Schema) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Job:
+class ReferenceJob:
     """`expected` gets the input frames by source name; results are compared as multisets of rows."""
 
     name: str
@@ -60,11 +64,11 @@ def _filter_map() -> Pipeline:
     pipeline.source("events", EVENTS)
 
     @pipeline.operator
-    def even(events):
+    def even(events: DataFrame) -> DataFrame:
         return events.where("value % 2 = 0")
 
     @pipeline.operator
-    def doubled(even):
+    def doubled(even: DataFrame) -> DataFrame:
         return even.selectExpr("id", "value * 2 AS twice")
 
     pipeline.sink("out", doubled)
@@ -82,11 +86,11 @@ def _running_count() -> Pipeline:
     pipeline.source("events", EVENTS)
 
     @pipeline.operator
-    def keyed(events):
+    def keyed(events: DataFrame) -> DataFrame:
         return events.select("key")
 
     @pipeline.operator(output_mode="update", state_partitions=3)
-    def count(keyed):
+    def count(keyed: DataFrame) -> DataFrame:
         return keyed.groupBy("key").count()
 
     pipeline.sink("out", count)
@@ -108,7 +112,7 @@ def _windowed_count() -> Pipeline:
     pipeline.source("events", EVENTS)
 
     @pipeline.operator(watermark=WATERMARK, state_partitions=3)
-    def windows(events):
+    def windows(events: DataFrame) -> DataFrame:
         grouped = events.groupBy(window("at", "10 seconds"), "key")
         totals = grouped.agg(count("*").alias("events"), sum("value").alias("total"))
         return totals.select(col("window.start").alias("start"), "key", "events", "total")
@@ -129,7 +133,7 @@ def _session_window() -> Pipeline:
     pipeline.source("events", EVENTS)
 
     @pipeline.operator(watermark=WATERMARK, state_partitions=3)
-    def sessions(events):
+    def sessions(events: DataFrame) -> DataFrame:
         grouped = events.groupBy(session_window("at", "2 seconds"), "key").agg(count("*").alias("events"))
         return grouped.select("key", col("session_window.start").alias("start"), "events")
 
@@ -150,7 +154,7 @@ def _deduplication() -> Pipeline:
     pipeline.source("events", EVENTS)
 
     @pipeline.operator(watermark=("at", "2 hours"), state_partitions=3)
-    def once(events):
+    def once(events: DataFrame) -> DataFrame:
         return events.dropDuplicatesWithinWatermark(["key"]).select("key")
 
     pipeline.sink("out", once)
@@ -169,7 +173,7 @@ def _join() -> Pipeline:
     pipeline.source("payments", EVENTS)
 
     @pipeline.operator(watermark={"orders": ("at", "20 seconds"), "payments": ("at", "20 seconds")}, state_partitions=3)
-    def paid(orders, payments):
+    def paid(orders: DataFrame, payments: DataFrame) -> DataFrame:
         order, payment = orders.alias("o"), payments.alias("p")
         near = "o.key = p.key AND p.at BETWEEN o.at AND o.at + INTERVAL 4 SECONDS"
         return order.join(payment, expr(near)).selectExpr("o.id AS order_id", "p.id AS payment_id", "o.key AS key")
@@ -185,17 +189,17 @@ def _join_expected(inputs: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.DataFrame({"order_id": kept["id_o"], "payment_id": kept["id_p"], "key": kept["key"]})
 
 
-def _one_input(**options) -> Callable[[int], dict[str, pd.DataFrame]]:
-    return lambda count: {"events": events(count, seed=1, **options)}
+def _one_input(*, keys: int) -> Callable[[int], dict[str, pd.DataFrame]]:
+    return lambda count: {"events": events(count, keys=keys, seed=1)}
 
 
-JOBS = [
-    Job("filter-map", _filter_map, _one_input(keys=50), _filter_map_expected),
-    Job("running-count", _running_count, _one_input(keys=50), _running_count_expected, final=_last_count),
-    Job("windowed-count", _windowed_count, _one_input(keys=20), _windowed_count_expected, needs_flush=True),
-    Job("session-window", _session_window, _one_input(keys=300), _session_window_expected, needs_flush=True),
-    Job("deduplication", _deduplication, _one_input(keys=5000), _deduplication_expected),
-    Job(
+JOBS: list[ReferenceJob] = [
+    ReferenceJob("filter-map", _filter_map, _one_input(keys=50), _filter_map_expected),
+    ReferenceJob("running-count", _running_count, _one_input(keys=50), _running_count_expected, final=_last_count),
+    ReferenceJob("windowed-count", _windowed_count, _one_input(keys=20), _windowed_count_expected, needs_flush=True),
+    ReferenceJob("session-window", _session_window, _one_input(keys=300), _session_window_expected, needs_flush=True),
+    ReferenceJob("deduplication", _deduplication, _one_input(keys=5000), _deduplication_expected),
+    ReferenceJob(
         "join",
         _join,
         lambda count: {

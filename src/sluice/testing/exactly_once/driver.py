@@ -1,8 +1,10 @@
 """A driver made to be killed: runs a job with rescales to its verified end, unless it dies at a given moment.
 
-`python -m tests.spark.victim ROOT JOB SEED MOMENT LIFE LIVES`, where MOMENT is one of `MOMENTS`. Started again with the
-same folder it goes on. Every life feeds its share of the records, and those of the lives before under the same batch
-ids, so that they count once. The last must end with exit code 0: its output was that of an independent computation.
+python -m sluice.testing.exactly_once.driver ROOT JOB SEED MOMENT LIFE LIVES
+
+MOMENT is one of `MOMENTS`. Started again with the same folder it goes on. Every life feeds its share of the records,
+and those of the lives before under the same batch ids, so that they count once. The last life must end with exit code
+0: its output was that of an independent computation.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ import numpy as np
 from sluice.spark.pipeline.query import OperatorQuery
 from sluice.spark.topic.commits import CommitLog
 from sluice.spark.topic.log import Topic
-from tests.spark.flow import run_with_rescales
-from tests.spark.jobs import JOBS
+from sluice.testing.exactly_once.jobs import JOBS
+from sluice.testing.exactly_once.rescaling import run_with_rescales
 
 MOMENTS = ("never", "any time", "before a commit", "after a commit", "while trimming", "while rewriting state")
 RECORDS_PER_LIFE = 1500
@@ -61,17 +63,19 @@ def arrange_death(moment: str, random: np.random.Generator) -> None:
             die()
 
     if moment == "before a commit":
-        CommitLog.append = before(CommitLog.append, die_at_last_call)
+        _patch(CommitLog, "append", before, die_at_last_call)
     elif moment == "after a commit":
-        CommitLog.append = after(CommitLog.append, die_at_last_call)
+        _patch(CommitLog, "append", after, die_at_last_call)
     elif moment == "while trimming":
         calls_left = 1
-        Topic._sweep = before(Topic._sweep, die_at_last_call)
+        _patch(Topic, "_sweep", before, die_at_last_call)
     elif moment == "while rewriting state":
         delay_s = float(random.uniform(0.0, 1.0))
-        OperatorQuery.rewrite_state = before(
-            OperatorQuery.rewrite_state, lambda *_: threading.Timer(delay_s, die).start()
-        )
+        _patch(OperatorQuery, "rewrite_state", before, lambda *_: threading.Timer(delay_s, die).start())
+
+
+def _patch(owner: type, method: str, wrap: Callable[..., Callable[..., Any]], action: Callable[..., None]) -> None:
+    setattr(owner, method, wrap(getattr(owner, method), action))
 
 
 def main() -> None:

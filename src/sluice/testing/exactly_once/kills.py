@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 
-REPOSITORY = Path(__file__).parents[2]
 LONGEST_LIFE_S = 400.0
 
 
@@ -27,8 +26,7 @@ def kill_and_finish(
         life_s = float(random.uniform(8.0, 30.0)) if moment == "any time" else LONGEST_LIFE_S
         life = [moment, str(number), str(len(moments) + 1)]
         driver = subprocess.Popen(
-            [sys.executable, "-m", "tests.spark.victim", str(root), job, str(seed + number), *life],
-            cwd=REPOSITORY,
+            [sys.executable, "-m", "sluice.testing.exactly_once.driver", str(root), job, str(seed + number), *life],
             start_new_session=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,6 +1,6 @@
-"""The program of a test: a step load with `attach`, faults at its height, then checks; writes what it saw as JSON.
+"""A step load with `attach`, faults at its height, then checks; writes what it saw to ROOT/result.json.
 
-python -m tests.spark.stepjob ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
+python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
 """
 
 from __future__ import annotations
@@ -17,8 +17,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
 from sluice.spark.cluster.standalone import read_state
-from tests.spark import stepload
-from tests.spark.lifechecks import CHECKS, Job
+from sluice.testing.step_load.checks import CHECKS, RunningJob
+from sluice.testing.step_load.executors import ExecutorWatch
+from sluice.testing.step_load.faults import FAULTS
+from sluice.testing.step_load.feed import LineFeed
+from sluice.testing.step_load.job import DRAINING, difference, session, start_query, wait_for
+from sluice.testing.step_load.latency import latencies
 
 LOW, HIGH = 10.0, 260.0
 """Records/s for one executor and for four, of a hundred each."""
@@ -26,52 +30,48 @@ LATE_S = 10.0
 NOT_DRAINING = "not-draining"
 
 
-def main(root: Path, home: Path, wanted: list[str]) -> None:
+def main(root: Path, home: Path, options: list[str]) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
-    drains = {} if NOT_DRAINING in wanted else stepload.DRAINING
-    spark = stepload.session(cluster.master_url, **{**drains, "spark.cores.max": "4"})
+    drains = {} if NOT_DRAINING in options else DRAINING
+    spark = session(cluster.master_url, **{**drains, "spark.cores.max": "4"})
     attachment = sluice.attach(
         spark,
         "ds2",
         policy_settings={"least_drop": 1},
         max_executors=4,
-        interval=3,
-        cooldown=9,
+        interval=2,
+        cooldown=4,
         journal=root / "journal.jsonl",
     )
-    feed = stepload.LineFeed(root / "in", LOW)
-    query = stepload.start_query(spark, root)
+    feed = LineFeed(root / "in", LOW)
+    query = start_query(spark, root)
     times: dict[str, float] = {}
-    with stepload.Watch(spark) as watch:
+    with ExecutorWatch(spark) as watch:
         began_s = time.time()
         with attachment:
             feed.start()
-            times["first batch"] = stepload.wait_for(lambda: _done(query) >= 0, query, "first batch")
-            stepload.wait_for(
-                lambda: _done(query) >= 4 and _is_on_time(query) and watch.executors == 1, query, "steady state"
-            )
+            times["first batch"] = wait_for(lambda: _done(query) >= 0, query, "first batch")
+            wait_for(lambda: _done(query) >= 4 and _is_on_time(query) and watch.executors == 1, query, "steady state")
             feed.records_per_s = HIGH
             times["load step to four executors working"] = _wait_for_four(watch, query)
-            for fault in [name for name in wanted if name in stepload.FAULTS]:
-                took_s = stepload.FAULTS[fault](spark, home, query)
+            for fault in [name for name in options if name in FAULTS]:
+                took_s = FAULTS[fault](spark, home, query)
                 times[f"{fault} killed to four executors working"] = took_s + _wait_for_four(watch, query)
             feed.records_per_s = LOW
-            times["load step down to one executor"] = stepload.wait_for(
-                lambda: watch.executors == 1, query, "1 executor"
-            )
+            times["load step down to one executor"] = wait_for(lambda: watch.executors == 1, query, "1 executor")
         ended_s = time.time()
-        for check in [name for name in wanted if name in CHECKS]:
-            CHECKS[check](Job(spark, query, feed))
+        for check in [name for name in options if name in CHECKS]:
+            CHECKS[check](RunningJob(spark, query, feed))
             logging.info("held: %s", check)
         feed.stop()
         query.processAllAvailable()
     exception = query.exception()
     query.stop()
     progress = [json.loads(one.json) for one in query.recentProgress]
-    lost, repeated = stepload.difference(root, feed.written)
+    lost, repeated = difference(root, feed.written)
     until_s = {name: at_s for name, at_s in feed.appeared.items() if at_s <= ended_s}
     result = {
         "records": feed.written,
@@ -83,15 +83,15 @@ def main(root: Path, home: Path, wanted: list[str]) -> None:
         "executors": watch.changes(began_s, ended_s),
         "executor_seconds": round(watch.executor_seconds(began_s, ended_s)),
         "seconds": round(ended_s - began_s),
-        **asdict(stepload.latencies(root, progress, until_s, LATE_S)),
+        **asdict(latencies(root, progress, until_s, LATE_S)),
     }
     (root / "result.json").write_text(json.dumps(result, indent=2))
     spark.stop()
 
 
-def _wait_for_four(watch: stepload.Watch, query: StreamingQuery) -> float:
+def _wait_for_four(watch: ExecutorWatch, query: StreamingQuery) -> float:
     since_s = time.time()
-    return stepload.wait_for(lambda: watch.has_working(4, since_s), query, "4 executors that work")
+    return wait_for(lambda: watch.has_working(4, since_s), query, "4 executors that work")
 
 
 def _done(query: StreamingQuery) -> int:

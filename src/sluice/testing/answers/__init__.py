@@ -1,0 +1,1 @@
+"""The standard queries on Spark against the answers of another engine."""

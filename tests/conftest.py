@@ -1,0 +1,47 @@
+"""What the tests that need Java share: one embedded Spark session and one standalone cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TASK_THREADS = 16
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
+
+
+@pytest.fixture(scope="session")
+def java() -> Iterator[None]:
+    """For tests that start Spark some other way than by the shared session."""
+    from sluice.spark.session import java_home_problem
+
+    if problem := java_home_problem():
+        pytest.skip(problem)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+        yield
+
+
+@pytest.fixture(scope="session")
+def spark(java: None) -> Iterator[SparkSession]:
+    from sluice.spark.session import open_session
+
+    with open_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"}) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The home of a cluster of two workers with six slots each; tests leave it as they found it."""
+    from sluice.spark.cluster import standalone
+
+    home = tmp_path_factory.mktemp("cluster") / "home"
+    standalone.up(home, workers=2, slots=6)
+    yield home
+    standalone.down(home)

@@ -1,0 +1,26 @@
+"""Tests and benchmarks share through `sluice.testing` only."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+def imported_packages(file: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+@pytest.mark.parametrize(("folder", "foreign"), [("tests", "benchmarks"), ("benchmarks", "tests"), ("src", "tests")])
+def test_a_folder_does_not_import_from_its_neighbour(folder: str, foreign: str) -> None:
+    files = sorted((REPOSITORY / folder).rglob("*.py"))
+    assert files
+    assert [str(file) for file in files if foreign in imported_packages(file)] == []
