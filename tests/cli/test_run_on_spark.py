@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice.cli import main
+from sluice.journal.file import read_runs
 from sluice.spark.pipeline.folders import Folders, at_batch_boundary
 
 SLUICE = [sys.executable, "-c", "from sluice.cli import main; main()"]
@@ -64,6 +65,10 @@ def refusal(capsys, *arguments: str) -> str:
         ),
         (["wordcount", "--engine", "spark", "--spark-set", "slots=0"], "slots must be at least 1, got 0"),
         (["wordcount", "--engine", "spark", "--spark-set", "rescale=fast"], "rescale"),
+        (
+            ["wordcount", "--engine", "spark", "--policy", "qescalor", "--set", "prices=example"],
+            "policy 'qescalor' recommends instance sizes, which --engine spark cannot apply",
+        ),
         (["nothing.py:p", "--engine", "spark"], "no file 'nothing.py' to load a pipeline from"),
         (["{file}:other", "--engine", "spark"], "'other'; known: counting, silent"),
         (["{file}", "--engine", "spark"], "has 2 pipelines; say which"),
@@ -88,6 +93,7 @@ def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(java, pipeline
     root = tmp_path / "work"
     command = [*SLUICE, "run", f"{pipeline_file}:counting", "--engine", "spark", "--policy", "static", "--json"]
     command += ["--workload", "constant", "--root", str(root), "--interval", "2", "--pipeline-set", "peak_rate=200"]
+    command += ["--out", str(tmp_path / "out")]
     with subprocess.Popen([*command, "--duration", "900"], stdout=subprocess.PIPE, text=True) as first:
         done_batches = root / "checkpoints" / "digits" / "commits"
         wait_for(lambda: done_batches.exists() and len(list(done_batches.glob("[0-9]*"))) > 3)
@@ -103,6 +109,11 @@ def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(java, pipeline
     )
     assert second.returncode == 0, second.stderr
     assert json.loads(second.stdout)["lost_records"] == 0
+    earlier, resumed = read_runs(tmp_path / "out")
+    assert earlier.end is not None
+    assert earlier.reports
+    assert resumed.end is not None
+    assert resumed.end.records.arrived < 900 * 200
 
 
 def wait_for(condition) -> None:
