@@ -10,7 +10,7 @@ from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.query import QuerySettings
-from tests.spark.flow import wait_until
+from sluice.testing.exactly_once.rescaling import wait_until
 
 pytestmark = pytest.mark.spark
 
