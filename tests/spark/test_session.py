@@ -12,8 +12,8 @@ from sluice.errors import BadInputError
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import TASK_TRIES, local_threads, open_session, session_settings
+from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, wait_until
 from tests.conftest import TASK_THREADS
-from tests.spark.flow import QUICK, drained, read_output, wait_until
 from tests.spark.test_runtime import NUMBERS, append, numbers
 
 SHUFFLE = "spark.sql.shuffle.partitions"
