@@ -82,8 +82,11 @@ def wait_for(condition: Callable[[], bool], query: StreamingQuery, what: str) ->
     return time.monotonic() - began_s
 
 
-def start_query(spark: SparkSession, root: Path) -> StreamingQuery:
-    lines = spark.readStream.schema("line STRING").text(str(root / "in"))
+def start_query(spark: SparkSession, root: Path, *, files_per_batch: int | None = None) -> StreamingQuery:
+    reader = spark.readStream.schema("line STRING")
+    if files_per_batch is not None:
+        reader = reader.option("maxFilesPerTrigger", files_per_batch)
+    lines = reader.text(str(root / "in"))
     counted = (
         # files packed into tasks would differ in size, and four executors be worth three
         lines.repartition(PARTITIONS)
