@@ -25,7 +25,7 @@ from sluice.model import Cluster, Edge, Graph, Operator
 from sluice.placement import PlacementRequest, PlacementResult, TaskLoad
 from sluice.placement.caps import Caps
 from sluice.placement.problem import PlacementProblem, build
-from sluice.placement.profile import read_profile
+from sluice.placement.request import read_profile
 
 PAPER_THRESHOLDS = ((0.08, 0.15, 0.6), (0.15, 0.25, 0.8), (0.25, 0.3, 0.9))
 SIZES = ((4, 16), (8, 16), (16, 16), (16, 32), (16, 64), (32, 64), (64, 64))

@@ -27,7 +27,7 @@ from sluice.lab.profiling import Measuring, profile_job
 from sluice.lab.simulator import SimulatedEngine
 from sluice.lab.workloads import rate_curve, workloads
 from sluice.model import Observation, Target
-from sluice.placement.profile import Profile
+from sluice.placement.request import Profile
 from sluice.spark.pipeline.engine import SparkEngine, task_threads
 from sluice.spark.pipeline.job import SparkJob
 from sluice.spark.session import open_session

@@ -59,7 +59,7 @@ def test_what_could_not_be_measured_is_estimated_and_says_so():
 
 
 def test_a_profile_is_read_back_as_it_was_written(tmp_path):
-    from sluice.placement.profile import read_profile
+    from sluice.placement.request import read_profile
 
     path = tmp_path / "profile.json"
     path.write_text(wordcount_profile().model_dump_json())

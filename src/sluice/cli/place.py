@@ -15,7 +15,7 @@ from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Worker
 from sluice.placement import PlacementRequest, PlacementResult, placers
-from sluice.placement.profile import read_placement, read_profile, together
+from sluice.placement.request import read_placement, read_profile, together
 
 EXIT_NO_PLAN = 1
 

@@ -17,7 +17,7 @@ from sluice.errors import BadInputError
 from sluice.files import replace_file
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.profiling import Measuring, profile_job
-from sluice.placement.profile import Profile
+from sluice.placement.request import Profile
 
 
 @app.command("profile")

@@ -185,7 +185,7 @@ def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> P
     if profile is None:
         return definition
     from sluice.lab.pipelines.profiled import ProfiledPipeline
-    from sluice.placement.profile import read_profile
+    from sluice.placement.request import read_profile
 
     return ProfiledPipeline(definition=definition, profile=read_profile(profile))
 

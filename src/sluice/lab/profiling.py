@@ -22,7 +22,7 @@ from sluice.lab.processes import cpu_seconds
 from sluice.lab.simulator import CapacityTable
 from sluice.model import Edge, Target
 from sluice.model.costs import OperatorCosts
-from sluice.placement.profile import Profile, ProfiledOperator
+from sluice.placement.request import Profile, ProfiledOperator
 from sluice.spark.pipeline.definition import OperatorSpec, Pipeline
 from sluice.spark.pipeline.job import SparkJob
 

@@ -10,7 +10,7 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
-from sluice.placement.profile import Profile
+from sluice.placement.request import Profile
 
 NAMES = pipelines.names()
 

@@ -9,7 +9,7 @@ from sluice.errors import BadInputError
 from sluice.lab.pipelines.base import PipelineDefinition
 from sluice.lab.simulator import CapacityTable, SimulatedJob, SimulatedOperator, SimulatorSettings
 from sluice.model.costs import OperatorCosts
-from sluice.placement.profile import Profile
+from sluice.placement.request import Profile
 
 
 def spark_like() -> SimulatorSettings:
