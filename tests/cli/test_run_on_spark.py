@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import subprocess
-import sys
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,8 @@ from sluice.cli import main
 from sluice.journal.file import read_runs
 from sluice.spark.pipeline.folders import Folders, at_batch_boundary
 
-SLUICE = [sys.executable, "-c", "from sluice.cli import main; main()"]
+SLOTS = 4
+"""So few that the session of the tests has threads for them."""
 PATIENCE_S = 240.0
 
 PIPELINE = """
@@ -89,26 +93,18 @@ def test_a_missing_java_is_one_line_and_exit_code_2(monkeypatch, capsys):
 
 
 @pytest.mark.spark
-def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(java, pipeline_file, tmp_path):
+def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(spark, pipeline_file, tmp_path, capsys):
     root = tmp_path / "work"
-    command = [*SLUICE, "run", f"{pipeline_file}:counting", "--engine", "spark", "--policy", "static", "--json"]
+    command = ["run", f"{pipeline_file}:counting", "--engine", "spark", "--policy", "static", "--json"]
     command += ["--workload", "constant", "--root", str(root), "--interval", "2", "--pipeline-set", "peak_rate=200"]
-    command += ["--out", str(tmp_path / "out")]
-    with subprocess.Popen([*command, "--duration", "900"], stdout=subprocess.PIPE, text=True) as first:
-        done_batches = root / "checkpoints" / "digits" / "commits"
-        wait_for(lambda: done_batches.exists() and len(list(done_batches.glob("[0-9]*"))) > 3)
-        first.send_signal(signal.SIGTERM)
-        summary = json.loads(first.communicate(timeout=PATIENCE_S)[0])
-    assert first.returncode == 0
+    command += ["--out", str(tmp_path / "out"), "--spark-set", f"slots={SLOTS}"]
+    commits = root / "checkpoints" / "digits" / "commits"
+    with sigterm_when(lambda: commits.exists() and len(list(commits.glob("[0-9]*"))) > 3):
+        summary = summary_of(capsys, *command, "--duration", "900")
     assert (summary["lost_records"], summary["duplicated_records"]) == (0, 0)
     assert at_batch_boundary(root / "checkpoints" / "digits")
     assert Folders(root).load() is not None
-
-    second = subprocess.run(
-        [*command, "--resume", "--duration", "4"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
-    )
-    assert second.returncode == 0, second.stderr
-    assert json.loads(second.stdout)["lost_records"] == 0
+    assert summary_of(capsys, *command, "--resume", "--duration", "4")["lost_records"] == 0
     earlier, resumed = read_runs(tmp_path / "out")
     assert earlier.end is not None
     assert earlier.reports
@@ -116,8 +112,30 @@ def test_on_sigterm_it_ends_between_two_batches_and_resumes_later(java, pipeline
     assert resumed.end.records.arrived < 900 * 200
 
 
-def wait_for(condition) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline_s, f"not within {PATIENCE_S:g} s"
-        time.sleep(0.1)
+def summary_of(capsys, *arguments: str) -> dict[str, Any]:
+    with pytest.raises(SystemExit) as ended:
+        main([*arguments])
+    printed = capsys.readouterr()
+    assert ended.value.code == 0, printed.err
+    return json.loads(printed.out)
+
+
+@contextmanager
+def sigterm_when(condition: Callable[[], bool]) -> Iterator[None]:
+    """This process gets the signal, as if by `kill`: once the condition holds, or when it never does."""
+    over = threading.Event()
+
+    def send() -> None:
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not condition() and time.monotonic() < deadline_s and not over.wait(0.1):
+            pass
+        if not over.is_set():
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        yield
+    finally:
+        over.set()
+        sender.join()

@@ -59,10 +59,10 @@ def test_executors_follow_the_load_and_a_killed_one_is_replaced(
 
 @pytest.fixture(scope="module")
 def examples(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future[str]]]]:
-    """Example -> its folder and what it prints. They run side by side: most of their time they wait."""
+    """Example -> its folder and what it prints. Two run side by side: most of their time they wait."""
     state = standalone.read_state(cluster)
     assert state is not None
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(2) as pool:
         running = {}
         for program in EXAMPLES:
             folder = tmp_path_factory.mktemp(program.stem)

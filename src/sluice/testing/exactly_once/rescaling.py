@@ -70,11 +70,16 @@ class FrameFeed:
 
     def _feed(self) -> None:
         for piece in range(self._due):
-            for source, frame in self._frames.items():
-                topic = self._engine.runtime.topics[source]
-                low, high = (len(frame) * part // self._pieces for part in (piece, piece + 1))
-                topic.append(to_table(frame.iloc[low:high], topic.schema), producer="test", batch_id=piece)
-            time.sleep(self._pause_s)
+            appended = [self._append(source, frame, piece) for source, frame in self._frames.items()]
+            # what an earlier life has brought is there already
+            if any(appended):
+                time.sleep(self._pause_s)
+
+    def _append(self, source: str, frame: pd.DataFrame, piece: int) -> bool:
+        topic = self._engine.runtime.topics[source]
+        low, high = (len(frame) * part // self._pieces for part in (piece, piece + 1))
+        table = to_table(frame.iloc[low:high], topic.schema)
+        return topic.append(table, producer="test", batch_id=piece) is not None
 
 
 def drained(engine: SparkEngine) -> bool:
