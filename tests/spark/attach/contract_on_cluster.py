@@ -37,7 +37,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     root = tmp_path_factory.mktemp("application")
     spark = session(cluster.master_url, **DRAINING)
     feed = LineFeed(root / "in", RECORDS_PER_S)
-    query = start_query(spark, root, files_per_batch=FILES_PER_S)
+    query = start_query(spark, root, files_per_batch=FILES_PER_S - 1)
     feed.start()
     yield spark
     feed.stop()
@@ -49,7 +49,7 @@ class TestAttachedApplication(EngineSuite):
     busy: ClassVar[str] = "counts"
     initial: ClassVar[dict[str, int]] = {"counts": 1}
     grown: ClassVar[dict[str, int]] = {"counts": 2}
-    window_s: ClassVar[float] = 8.0
+    window_s: ClassVar[float] = 5.0
     tolerance_s: ClassVar[float] = 1.0
 
     @pytest.fixture
