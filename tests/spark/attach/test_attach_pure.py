@@ -296,6 +296,15 @@ def test_an_idle_application_goes_to_the_minimum_and_comes_back():
     assert {name: value for name, value in memory.items() if name != "@idle"} == {"seen": 1}
 
 
+def test_an_application_with_other_jobs_is_not_idle():
+    policy = IdleRelease(inner=Wants(), idle_s=10)
+    quiet = seen(100, input_rate=0.0)
+    assert not policy.decide(quiet, {})[0].is_hold
+    decision, memory = policy.decide(quiet.model_copy(update={"other_busy": 0.0}), {})
+    assert decision.is_hold
+    assert memory["@idle"] == {"since_s": None}
+
+
 def test_a_query_that_waits_with_work_before_it_is_not_idle():
     policy = IdleRelease(inner=Wants(), idle_s=10)
     decision, _ = policy.decide(seen(100, input_rate=0.0, lag=9), {})

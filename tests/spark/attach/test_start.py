@@ -23,8 +23,12 @@ def spark(monkeypatch):
         def present(self):
             return []
 
+        def has_jobs(self):
+            return False
+
     monkeypatch.setattr(module, "check_session", lambda *_: [])
     monkeypatch.setattr(module, "ClusterExecutors", Cluster)
+    monkeypatch.setattr(module, "ApplicationQueries", lambda _: SimpleNamespace(running=list))
     monkeypatch.setattr(module, "AttachedEngine", lambda *_: SimpleNamespace(clock=None))
     context = SimpleNamespace(applicationId="app-1", appName="shop")
     return SimpleNamespace(sparkContext=context, streams=SimpleNamespace(active=[]))

@@ -34,6 +34,7 @@ from sluice.spark.attach.log import line, log_report
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.prometheus import MetricsServer
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
+from sluice.spark.internals import ApplicationQueries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -223,7 +224,9 @@ def attach(
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
     executors = ClusterExecutors(spark)
     present = len(executors.present())
-    begin = settings.first_executors(present, working=bool(spark.streams.active))
+    queries = ApplicationQueries(spark)
+    working = bool(queries.running()) or executors.has_jobs()
+    begin = settings.first_executors(present, working=working)
     ended = threading.Event()
     with ExitStack() as opened:
         records: Journal = FileJournal(Path(journal)) if journal else MemoryJournal(CYCLES_IN_MEMORY)
@@ -235,7 +238,7 @@ def attach(
         if store is not None:
             store.load()
         loop = Loop(
-            engine=AttachedEngine(spark, executors, min_executors, ended),
+            engine=AttachedEngine(spark, executors, queries, (min_executors, max_executors), ended),
             decider=Decider(IdleRelease(inner=chosen, idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S),
             journal=records,
             guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),

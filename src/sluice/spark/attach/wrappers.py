@@ -23,7 +23,10 @@ WINDOWS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class IdleRelease:
-    """After `idle_s` (and two triggers) without a record, recommend the minimum; otherwise ask the inner policy."""
+    """After `idle_s` (and two triggers) without a record, recommend the minimum; otherwise ask the inner policy.
+
+    An application that runs other jobs is not idle.
+    """
 
     inner: Policy
     idle_s: float
@@ -34,7 +37,7 @@ class IdleRelease:
         return decides_during_cooldown(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        quiet = all(_is_quiet(metrics) for metrics in observation.operators.values())
+        quiet = observation.other_busy is None and all(_is_quiet(one) for one in observation.operators.values())
         own, inner = _split(memory, "@idle")
         since_s = own.get("since_s") if quiet else None
         if quiet and (since_s is None or since_s > observation.time_s):
