@@ -129,9 +129,9 @@ class ActiveQueries(dict):
     def toString(self):  # noqa: N802
         return str(list(self))
 
-    def values(self):
+    def elements(self):
         self.asked += 1
-        return SimpleNamespace(toArray=lambda: list(super(ActiveQueries, self).values()))
+        return self.values()
 
 
 @pytest.fixture
@@ -139,6 +139,7 @@ def application(monkeypatch):
     monkeypatch.setattr("pyspark.java_gateway.ensure_callback_server_started", lambda _: None)
     wrapper = SimpleNamespace(PythonStreamingQueryListenerWrapper=lambda listener: listener)
     apache = SimpleNamespace(spark=SimpleNamespace(sql=SimpleNamespace(streaming=wrapper)))
+    java = SimpleNamespace(util=SimpleNamespace(Collections=SimpleNamespace(list=list)))
     active = ActiveQueries()
     state = SimpleNamespace(activeStreamingQueries=lambda: active)
     return SimpleNamespace(
@@ -146,7 +147,7 @@ def application(monkeypatch):
         version="4.3.0",
         streams=SimpleNamespace(_jsqm=Streams()),
         sparkContext=SimpleNamespace(_gateway=None),
-        _jvm=SimpleNamespace(org=SimpleNamespace(apache=apache)),
+        _jvm=SimpleNamespace(org=SimpleNamespace(apache=apache), java=java),
         _jsparkSession=SimpleNamespace(sharedState=lambda: state),
     )
 

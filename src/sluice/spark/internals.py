@@ -282,7 +282,8 @@ class ApplicationQueries:
 
     def _executions(self) -> list[Any]:
         if self._shared is not None:
-            return list(self._shared.values().toArray())
+            # Py4J's own `values` asks for key after key, and a query may end in between
+            return list(_jvm(self._spark).java.util.Collections.list(self._shared.elements()))
         with _needs(self._spark, "streamingQuery"):
             return [wrapper.streamingQuery() for wrapper in self._own_streams.active()]
 

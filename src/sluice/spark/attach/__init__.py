@@ -21,7 +21,7 @@ from sluice.control.guards import Guards
 from sluice.control.loop import Loop, Watcher
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
-from sluice.journal.file import FileJournal, Journal, MemoryJournal
+from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
 from sluice.journal.records import Choice, RunHeader
 from sluice.journal.results import CycleReport
 from sluice.model import Target
@@ -229,7 +229,9 @@ def attach(
     begin = settings.first_executors(present, working=working)
     ended = threading.Event()
     with ExitStack() as opened:
-        records: Journal = FileJournal(Path(journal)) if journal else MemoryJournal(CYCLES_IN_MEMORY)
+        records: Journal = (
+            FileJournal(Path(journal), rotation=Rotation()) if journal else MemoryJournal(CYCLES_IN_MEMORY)
+        )
         opened.callback(records.close)
         metrics = MetricsServer(metrics_port) if metrics_port is not None else None
         if metrics is not None:
