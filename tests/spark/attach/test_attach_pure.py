@@ -17,7 +17,7 @@ from sluice.spark.attach.application import (
 )
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.observer import QueryObserver, QueryStatus
-from sluice.spark.attach.wrappers import HEADROOM, IdleRelease, LatencyObjective
+from sluice.spark.attach.wrappers import HEADROOM, IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.observe.events import Batch, BatchStage, read_batch, read_lag
 
 
@@ -219,8 +219,10 @@ def test_executors_are_of_use_up_to_the_tasks_of_a_stage_that_takes_time(stages,
 
 
 def test_partitions_cap_the_executors_that_are_of_use():
-    graph = application_graph(("q", "r"), 1, {"q": 3})
-    assert (graph["q"].max_parallelism, graph["r"].max_parallelism) == (3, None)
+    assert application_graph(("q",), 1, {"q": 3})["q"].max_parallelism == 3
+    both = application_graph(("q", "r"), 1, {"q": 3, "r": 2})
+    assert (both["q"].max_parallelism, both["r"].max_parallelism) == (5, 5)
+    assert application_graph(("q", "r"), 1, {"q": 3})["q"].max_parallelism is None
     assert application_graph((), 1, {}).names == (NO_QUERY,)
 
 
@@ -282,6 +284,43 @@ class Wants:
 
 def seen(time_s, **metrics):
     return Observation(time_s=time_s, interval_s=10, operators={"q": OperatorMetrics(parallelism=4, **metrics)})
+
+
+class Spy:
+    def decide(self, observation, memory):
+        self.seen = observation.operators
+        return Recommendation.hold("looks"), {"mine": 1}
+
+
+def mix(**queries):
+    operators = {name: OperatorMetrics(parallelism=4, **metrics) for name, metrics in queries.items()}
+    return Observation(time_s=10, interval_s=10, operators=operators)
+
+
+def test_each_of_several_queries_is_shown_what_executors_do_for_it_beside_the_others():
+    spy = Spy()
+    # 4 executors: a reads 160/s in 0.4 of the slots, b 100/s in half of them
+    a = {"busy": 0.4, "cpu": 0.2, "input_rate": 160.0, "true_input_rate": 400.0}
+    _, memory = SharedExecutors(inner=spy).decide(
+        mix(a=a, b={"busy": 0.5, "input_rate": 100.0, "true_input_rate": 200.0}), {}
+    )
+    assert spy.seen["a"].busy == spy.seen["b"].busy == pytest.approx(0.9)
+    assert spy.seen["a"].cpu == pytest.approx(0.45)
+    assert spy.seen["a"].true_input_rate == pytest.approx(160 / 0.9)
+    assert spy.seen["b"].true_input_rate == pytest.approx(100 / 0.9)
+    # the share of a batch that is not over yet is the last that was known
+    SharedExecutors(inner=spy).decide(mix(a=a, b={}), memory)
+    assert spy.seen["a"].busy == pytest.approx(0.9)
+    assert spy.seen["b"].busy is None
+
+
+def test_a_query_alone_and_one_that_is_idle_are_shown_as_they_are():
+    spy = Spy()
+    alone = mix(a={"busy": 0.4, "input_rate": 160.0, "true_input_rate": 400.0})
+    SharedExecutors(inner=spy).decide(alone, {})
+    assert spy.seen == alone.operators
+    SharedExecutors(inner=spy).decide(mix(a={"busy": 0.0, "input_rate": 0.0}, b={"busy": 0.5}), {})
+    assert (spy.seen["a"].busy, spy.seen["a"].input_rate) == (0.0, 0.0)
 
 
 def test_an_idle_application_goes_to_the_minimum_and_comes_back():

@@ -33,7 +33,7 @@ from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.attach.log import line, log_report
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.prometheus import MetricsServer
-from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
+from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.internals import ApplicationQueries
 
 if TYPE_CHECKING:
@@ -241,7 +241,9 @@ def attach(
             store.load()
         loop = Loop(
             engine=AttachedEngine(spark, executors, queries, (min_executors, max_executors), ended),
-            decider=Decider(IdleRelease(inner=chosen, idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S),
+            decider=Decider(
+                IdleRelease(inner=SharedExecutors(inner=chosen), idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S
+            ),
             journal=records,
             guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),
             store=store,

@@ -65,13 +65,17 @@ def useful_executors(stages: Sequence[BatchStage], cores_each: int) -> int | Non
 
 
 def application_graph(names: Sequence[str], min_executors: int, useful_executors: Mapping[str, int]) -> Graph:
-    """`useful_executors` caps what a query can use: executors beyond one core per task of its widest stage idle."""
+    """`useful_executors` caps what a query can use: executors beyond one core per task of its widest stage idle.
+
+    Queries may run at the same time, so together they can use the sum; while one is unknown, nobody knows it.
+    """
+    together = sum(useful_executors.values()) if names and set(names) <= useful_executors.keys() else None
     return Graph(
         operators=tuple(
             Operator(
                 name=name,
                 min_parallelism=min_executors,
-                max_parallelism=max(min_executors, useful_executors[name]) if name in useful_executors else None,
+                max_parallelism=None if together is None else max(min_executors, together),
             )
             for name in names or (NO_QUERY,)
         ),

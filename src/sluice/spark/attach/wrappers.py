@@ -1,7 +1,8 @@
 """What an application needs beyond any policy: policies around a policy, as pure as it.
 
 `IdleRelease` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
-`LatencyObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time.
+`LatencyObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time;
+`SharedExecutors` shows each of several queries what the executors do for it beside the others.
 
 Each keeps its own memory under a key that begins with `@` and hands the rest to the policy it wraps, so what a policy
 has learned can be carried between runs with and without wrappers.
@@ -52,6 +53,37 @@ class IdleRelease:
             return Recommendation(parallelism=least, reason=reason), {**inner, **kept}
         recommendation, learned = self.inner.decide(observation, inner)
         return recommendation, {**learned, **kept}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedExecutors:
+    """Show the inner policy every query as if all executors worked for it in the present mix of queries.
+
+    A query that uses 0.4 of the slots beside one that uses 0.5 sees them busy by 0.9, and a true rate of what it reads
+    over 0.9. So what a policy recommends for it is a factor on the executors of all, as the guards take it; by its own
+    share alone it would be given what it needs if the others were not there. The last known share stands for one that
+    is unknown.
+    """
+
+    inner: Policy
+
+    @property
+    def decides_during_cooldown(self) -> bool:
+        return decides_during_cooldown(self.inner)
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        own, inner = _split(memory, "@shared")
+        shares = {
+            name: metrics.busy if metrics.busy is not None else own.get(name)
+            for name, metrics in observation.operators.items()
+        }
+        known = {name: share for name, share in shares.items() if share is not None}
+        if len(observation.operators) > 1:
+            total = min(1.0, sum(known.values()))
+            shown = {name: _in_the_mix(one, total) for name, one in observation.operators.items()}
+            observation = observation.model_copy(update={"operators": shown})
+        recommendation, learned = self.inner.decide(observation, inner)
+        return recommendation, {**learned, "@shared": known}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +157,17 @@ class LatencyObjective:
 def _split(memory: Memory, key: str) -> tuple[Memory, Memory]:
     """A wrapper's own memory, and that of the policy it wraps."""
     return memory.get(key, {}), {name: value for name, value in memory.items() if name != key}
+
+
+def _in_the_mix(metrics: OperatorMetrics, total_busy: float) -> OperatorMetrics:
+    if not metrics.busy:
+        return metrics
+    part = metrics.busy / total_busy
+    rates = {"true_input_rate": metrics.true_input_rate, "true_output_rate": metrics.true_output_rate}
+    changed: dict[str, float] = {name: rate * part for name, rate in rates.items() if rate is not None}
+    if metrics.cpu is not None:
+        changed["cpu"] = metrics.cpu / part
+    return metrics.model_copy(update={**changed, "busy": total_busy})
 
 
 def _is_quiet(metrics: OperatorMetrics) -> bool:
