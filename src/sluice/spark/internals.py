@@ -43,6 +43,14 @@ def _needs(spark: SparkSession, call: str) -> Iterator[None]:
         raise MissingCallError(f"Spark {spark.version} has no {call}, which sluice needs: {error}") from error
 
 
+def is_session(spark: object) -> bool:
+    """Whether it is a SparkSession at all, of Spark Connect or not.
+
+    Seen on Spark 4.3.0.
+    """
+    return hasattr(type(spark), "readStream")
+
+
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session is one of Spark Connect, which has no driver in this process.
 

@@ -23,13 +23,19 @@ from sluice.spark.observe.events import Batch, BatchStage, read_batch, read_lag
 
 @pytest.mark.parametrize(
     ("text", "latency_s"),
-    [("latency<30s", 30), (" latency <= 1.5 s ", 1.5), ("latency<500ms", 0.5), ("latency<2min", 120)],
+    [
+        ("latency<30s", 30),
+        (" latency <= 1.5 s ", 1.5),
+        ("latency<500ms", 0.5),
+        ("latency<2min", 120),
+        ("latency<30", 30),
+    ],
 )
 def test_an_objective_is_read(text, latency_s):
     assert Objective.parse(text).latency_s == latency_s
 
 
-@pytest.mark.parametrize("text", ["fast", "latency<30", "latency>30s", "latency<0s", "throughput<3s", ""])
+@pytest.mark.parametrize("text", ["fast", "latency<soon", "latency>30s", "latency<0s", "throughput<3s", "", 30, None])
 def test_an_objective_that_says_nothing_is_refused_by_its_words(text):
     with pytest.raises(BadInputError, match="objective"):
         Objective.parse(text)

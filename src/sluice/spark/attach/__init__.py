@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,19 +20,35 @@ from sluice.control.decider import Decider
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop, Watcher
 from sluice.control.memory import MemoryStore
+from sluice.durations import Duration, seconds
 from sluice.errors import BadInputError
 from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
 from sluice.journal.records import Choice, RunHeader
 from sluice.journal.results import CycleReport
 from sluice.model import Target
-from sluice.protocol import Policy, policies, recommends_sizes
+from sluice.protocol import Policy
 from sluice.spark.attach.application import NO_QUERY
-from sluice.spark.attach.conditions import check_session
+from sluice.spark.attach.conditions import check_settings, read_session
+from sluice.spark.attach.defaults import (
+    DefaultChoice,
+    choose_interval,
+    choose_max_executors,
+    choose_release,
+    cluster_manager,
+)
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.attach.log import line, log_report
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.prometheus import MetricsServer
+from sluice.spark.attach.settings import (
+    AttachSettings,
+    path_of,
+    policy_of,
+    port_of,
+    whole_number,
+)
+from sluice.spark.attach.suitability import ONE_QUERY, OneQuery, check_suitable
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.internals import ApplicationQueries
 
@@ -48,47 +64,6 @@ _attached: dict[str, Attachment] = {}
 """Application id -> who scales it: there can be one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttachSettings:
-    """What `attach` was asked for, checked."""
-
-    min_executors: int = 1
-    max_executors: int = 4
-    initial_executors: int | None = None
-    interval_s: float = 10.0
-    cooldown_s: float = 30.0
-    idle_s: float = 60.0
-    fulfil_within_s: float = 120.0
-
-    def __post_init__(self) -> None:
-        if self.min_executors < 1:
-            raise BadInputError(
-                f"min_executors must be at least 1 (without executors there are no batches and so no metrics), "
-                f"got {self.min_executors}"
-            )
-        if self.max_executors < self.min_executors:
-            raise BadInputError(
-                f"max_executors must be at least min_executors ({self.min_executors}), got {self.max_executors}"
-            )
-        first = self.initial_executors
-        if first is not None and not self.min_executors <= first <= self.max_executors:
-            raise BadInputError(
-                f"initial_executors must be from min_executors ({self.min_executors}) to max_executors "
-                f"({self.max_executors}), got {first}"
-            )
-        for name in ("interval_s", "idle_s", "fulfil_within_s"):
-            if not getattr(self, name) > 0:
-                raise BadInputError(f"{name} must be above 0, got {getattr(self, name)}")
-        if self.cooldown_s < 0:
-            raise BadInputError(f"cooldown_s must not be negative, got {self.cooldown_s}")
-
-    def first_executors(self, present: int, *, working: bool) -> int:
-        """How many to begin with: as asked, else those a running job has, else the fewest."""
-        if self.initial_executors is not None:
-            return self.initial_executors
-        return min(max(present, self.min_executors), self.max_executors) if working else self.min_executors
-
-
 class Attachment:
     """A running attachment: detach it, or use it as a context manager. The job goes on either way."""
 
@@ -99,12 +74,14 @@ class Attachment:
         executors: int,
         ended: threading.Event,
         metrics: MetricsServer | None = None,
+        on_end: Callable[[], object] = lambda: None,
     ) -> None:
         self._loop = loop
         self._settings = settings
         self._executors = executors
         self._ended = ended
         self._watchers: list[Watcher] = [log_report]
+        self._on_end = on_end
         self._metrics = metrics
         if metrics is not None:
             self._watchers.append(metrics)
@@ -165,6 +142,7 @@ class Attachment:
         finally:
             if self._metrics is not None:
                 self._metrics.close()
+            self._on_end()
 
     def _report(self, report: CycleReport) -> None:
         for watcher in list(self._watchers):
@@ -181,14 +159,14 @@ def attach(
     policy: str | Policy = "ds2",
     *,
     min_executors: int = 1,
-    max_executors: int = 4,
+    max_executors: int | None = None,
     initial_executors: int | None = None,
-    interval: float = 10.0,
-    cooldown: float = 30.0,
-    idle: float = 60.0,
+    interval: Duration | None = None,
+    cooldown: Duration = 30.0,
+    idle: Duration = 60.0,
     dry_run: bool = False,
     objective: str | None = None,
-    fulfil_within: float = 120.0,
+    fulfil_within: Duration = 120.0,
     policy_settings: Mapping[str, Any] | None = None,
     journal: str | Path | None = None,
     memory: str | Path | None = None,
@@ -196,59 +174,83 @@ def attach(
 ) -> Attachment:
     """Scale the executors of this session's application, from now until `detach()` or the end of the program.
 
-    Times are in seconds. Without `initial_executors` a running job begins with those it has, one without a query with
-    `min_executors`. `dry_run` decides and records without requesting or releasing anything. `objective` raises the
-    policy's recommendation while records are late. Executors that do not come within `fulfil_within` are reported and
-    requested again later. Without `journal` the last cycles are kept in memory. `metrics_port` serves Prometheus
-    metrics.
+    Times are seconds or texts such as `30s` and `5m`. What is None is chosen, and the log says how: `max_executors` by
+    what the cluster may give, `interval` by the triggers of running queries. Without `initial_executors` a running job
+    begins with those it has, one without a query with `min_executors`. `dry_run` decides and records without requesting
+    or releasing anything. `objective` raises the policy's recommendation while records are late. Executors that do not
+    come within `fulfil_within` are reported and requested again later. `journal` is a file, rotated as it grows;
+    without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics.
     """
-    settings = AttachSettings(
-        min_executors=min_executors,
-        max_executors=max_executors,
-        initial_executors=initial_executors,
-        interval_s=interval,
-        cooldown_s=cooldown,
-        idle_s=idle,
-        fulfil_within_s=fulfil_within,
-    )
-    chosen: Policy = policies.create(policy, policy_settings) if isinstance(policy, str) else policy
-    if recommends_sizes(chosen):
-        raise BadInputError("attach cannot apply instance sizes: executors of an application are all of one size")
-    name = policy if isinstance(policy, str) else policies.name_of(chosen)
-    if objective is not None:
-        chosen = LatencyObjective(inner=chosen, latency_s=Objective.parse(objective).latency_s)
-    for advice in check_session(spark, max_executors):
-        log.warning("%s", line({"event": "advice", "detail": advice}))
+    counts = {"min_executors": min_executors, "max_executors": max_executors, "initial_executors": initial_executors}
+    asked = {name: whole_number(count, name) for name, count in counts.items() if count is not None}
+    times_s = {
+        "cooldown_s": seconds(cooldown, "cooldown"),
+        "idle_s": seconds(idle, "idle"),
+        "fulfil_within_s": seconds(fulfil_within, "fulfil_within"),
+    }
+    if interval is not None:
+        times_s["interval_s"] = seconds(interval, "interval")
+    if not isinstance(dry_run, bool):
+        raise BadInputError(f"dry_run must be True or False, got {dry_run!r}")
+    name, chosen = policy_of(policy, policy_settings)
+    slo_s = Objective.parse(objective).latency_s if objective is not None else None
+    journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
+    port = port_of(metrics_port, "metrics_port")
+    check_suitable(name, 1)
+
+    master, session_settings = read_session(spark)
     application = str(spark.sparkContext.applicationId)
     if (other := _attached.get(application)) is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
-    executors = ClusterExecutors(spark)
-    present = len(executors.present())
-    queries = ApplicationQueries(spark)
-    working = bool(queries.running()) or executors.has_jobs()
-    begin = settings.first_executors(present, working=working)
+    executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
+    present, running = len(executors.present()), queries.running()
+    check_suitable(name, len(running))
+    choices = [
+        DefaultChoice("cluster_manager", cluster_manager(master), f"the master is {master}"),
+        choose_release(session_settings),
+    ]
+    if max_executors is None:
+        least = max(asked["min_executors"], asked.get("initial_executors", 1))
+        choices.append(choose_max_executors(master, session_settings, present, least))
+        asked["max_executors"] = int(choices[-1].value)
+    if interval is None:
+        triggers_s = [query.trigger_interval_s() for query in running]
+        choices.append(choose_interval([one for one in triggers_s if one is not None]))
+        times_s["interval_s"] = float(choices[-1].value)
+    settings = AttachSettings(**asked, **times_s)  # type: ignore[arg-type]
+    advice = check_settings(master, session_settings, settings.max_executors)
+    for choice in choices:
+        log.info("%s", line({"event": "chose", "what": choice.what, "value": choice.value, "why": choice.why}))
+    for sentence in advice:
+        log.warning("%s", line({"event": "advice", "detail": sentence}))
+    begin = settings.first_executors(present, working=bool(running) or executors.has_jobs())
+
+    inner = chosen if slo_s is None else LatencyObjective(inner=chosen, latency_s=slo_s)
+    alone = OneQuery(inner=inner, name=name) if name in ONE_QUERY else SharedExecutors(inner=inner)
     ended = threading.Event()
     with ExitStack() as opened:
-        records: Journal = (
-            FileJournal(Path(journal), rotation=Rotation()) if journal else MemoryJournal(CYCLES_IN_MEMORY)
-        )
+        records: Journal = MemoryJournal(CYCLES_IN_MEMORY)
+        if journal_path:
+            records = FileJournal(journal_path, rotation=Rotation())
         opened.callback(records.close)
-        metrics = MetricsServer(metrics_port) if metrics_port is not None else None
+        metrics = MetricsServer(port) if port is not None else None
         if metrics is not None:
             opened.callback(metrics.close)
-        store = MemoryStore(Path(memory), name) if memory else None
+        store = MemoryStore(memory_path, name) if memory_path else None
         if store is not None:
             store.load()
+            store.check_writable()
+        bounds = settings.min_executors, settings.max_executors
         loop = Loop(
-            engine=AttachedEngine(spark, executors, queries, (min_executors, max_executors), ended),
+            engine=AttachedEngine(spark, executors, queries, bounds, ended),
             decider=Decider(
-                IdleRelease(inner=SharedExecutors(inner=chosen), idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S
+                IdleRelease(inner=alone, idle_s=settings.idle_s, minimum=settings.min_executors), POLICY_TIMEOUT_S
             ),
             journal=records,
-            guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),
+            guards=Guards(min_parallelism=bounds[0], max_parallelism=bounds[1], cooldown_s=settings.cooldown_s),
             store=store,
             dry_run=dry_run,
-            fulfil_within_s=fulfil_within,
+            fulfil_within_s=settings.fulfil_within_s,
         )
         records.append(
             RunHeader(
@@ -257,16 +259,15 @@ def attach(
                 pipeline=Choice(name=spark.sparkContext.appName),
                 policy=Choice(name=name, settings=dict(policy_settings or {})),
                 guards=dict(vars(loop.guards)),
-                interval_s=interval,
-                slo_s=Objective.parse(objective).latency_s if objective else None,
+                interval_s=settings.interval_s,
+                slo_s=slo_s,
                 dry_run=dry_run,
                 settings={"application_id": application, "objective": objective, **asdict(settings)},
             )
         )
-        attachment = Attachment(loop, settings, begin, ended, metrics)
+        attachment = Attachment(loop, settings, begin, ended, metrics, on_end=lambda: _attached.pop(application, None))
         facts = {"event": "attached", "application": application, "policy": name, "executors": present}
-        bounds = {"begin_with": begin, "min": min_executors, "max": max_executors, "dry_run": dry_run}
-        log.info("%s", line({**facts, **bounds}))
+        log.info("%s", line({**facts, "begin_with": begin, "min": bounds[0], "max": bounds[1], "dry_run": dry_run}))
         _attached[application] = attachment
         attachment._start()
         opened.pop_all()
