@@ -104,7 +104,7 @@ def test_an_interval_has_two_triggers_of_the_slowest_query(triggers_s, interval_
         ("spark://a:7077", "standalone"),
         ("yarn", "YARN"),
         ("k8s://a", "Kubernetes"),
-        ("local-cluster[2,1,512]", "local-cluster"),
+        ("local-cluster[2]", "local-cluster"),
     ],
 )
 def test_cluster_managers_are_named(master, name):

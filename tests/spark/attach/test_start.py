@@ -8,7 +8,7 @@ import pytest
 from sluice.control.decider import Decider
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
-from sluice.model import Recommendation
+from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.policies.conttune import ContTune
 from sluice.spark import attach as module
 from sluice.spark.attach import attach
@@ -72,7 +72,7 @@ def test_a_port_that_is_taken_leaves_no_journal_open(spark, tmp_path):
 
 
 def test_a_policy_with_sizes_is_refused(spark):
-    class Sized:
+    class Sized(ContTune):
         recommends_sizes = True
 
     with pytest.raises(BadInputError, match="cannot apply instance sizes"):
@@ -111,7 +111,7 @@ def test_what_a_run_has_learned_is_used_by_attach_and_the_other_way_round(tmp_pa
         ({"min_executors": 1.5}, "min_executors must be a whole number, got 1.5"),
         ({"initial_executors": True}, "initial_executors must be a whole number, got True"),
         ({"interval": "soon"}, "interval must be seconds or a time such as '30s', '5m' or '2h', got 'soon'"),
-        ({"interval": "-5s"}, "interval must be above 0, got '-5s'"),
+        ({"interval": "-5s"}, "interval must be above 0, got -5"),
         ({"cooldown": None}, "cooldown must be seconds .* got None"),
         ({"cooldown": -1}, "cooldown must not be negative, got -1"),
         ({"idle": [60]}, "idle must be seconds .* got .60."),
@@ -202,13 +202,13 @@ def test_a_second_query_that_comes_later_makes_such_a_policy_hold():
             return Recommendation.hold("asked"), memory
 
     policy = OneQuery(inner=Inner(), name="conttune")
-    one, *_ = steady_run()
-    single = one.model_copy(update={"operators": dict([next(iter(one.operators.items()))]), "edges": ()})
-    assert Decider(policy).ask(single, {}).recommendation.reason == "asked"
-    several = single.model_copy(
-        update={"operators": {name: single.operators[next(iter(single.operators))] for name in "ab"}}
-    )
-    assert "is for applications of one query, this one runs 2" in (Decider(policy).ask(several, {}).problem or "")
+
+    def running(names):
+        operators = {name: OperatorMetrics(parallelism=1) for name in names}
+        return Observation(time_s=10, interval_s=10, operators=operators)
+
+    assert Decider(policy).ask(running("a"), {}).recommendation.reason == "asked"
+    assert "is for applications of one query, this one runs 2" in Decider(policy).ask(running("ab"), {}).problem
 
 
 def test_an_attachment_that_has_ended_is_forgotten(spark):
