@@ -30,11 +30,10 @@ from sluice.protocol import Policy
 from sluice.spark.attach.application import NO_QUERY
 from sluice.spark.attach.conditions import check_settings, read_session
 from sluice.spark.attach.defaults import (
-    DefaultChoice,
+    choose_cluster_manager,
     choose_interval,
     choose_max_executors,
     choose_release,
-    cluster_manager,
 )
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
@@ -205,17 +204,13 @@ def attach(
     executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
     present, running = len(executors.present()), queries.running()
     check_suitable(name, len(running))
-    choices = [
-        DefaultChoice("cluster_manager", cluster_manager(master), f"the master is {master}"),
-        choose_release(session_settings),
-    ]
+    choices = [choose_cluster_manager(master), choose_release(session_settings)]
     if max_executors is None:
         least = max(asked["min_executors"], asked.get("initial_executors", 1))
         choices.append(choose_max_executors(master, session_settings, present, least))
         asked["max_executors"] = int(choices[-1].value)
     if interval is None:
-        triggers_s = [query.trigger_interval_s() for query in running]
-        choices.append(choose_interval([one for one in triggers_s if one is not None]))
+        choices.append(choose_interval([query.trigger_interval_s() for query in running]))
         times_s["interval_s"] = float(choices[-1].value)
     settings = AttachSettings(**asked, **times_s)  # type: ignore[arg-type]
     advice = check_settings(master, session_settings, settings.max_executors)

@@ -28,6 +28,10 @@ def cluster_manager(master: str) -> str:
     return master.partition("[")[0]
 
 
+def choose_cluster_manager(master: str) -> DefaultChoice:
+    return DefaultChoice("cluster_manager", cluster_manager(master), f"the master is {master}")
+
+
 def choose_max_executors(master: str, settings: Mapping[str, str], present: int, least: int) -> DefaultChoice:
     """As many as the cluster gives, as far as that is known; never fewer than `least`."""
     count, why = _most_executors(master, settings, present)
@@ -49,11 +53,11 @@ def _most_executors(master: str, settings: Mapping[str, str], present: int) -> t
     return MOST_EXECUTORS, "the default; set max_executors to what the job may cost"
 
 
-def choose_interval(triggers_s: Sequence[float]) -> DefaultChoice:
-    """Two triggers of the slowest query: a window without a batch tells nothing."""
-    if not triggers_s:
+def choose_interval(triggers_s: Sequence[float | None]) -> DefaultChoice:
+    """Two triggers of the slowest query: a window without a batch tells nothing. None: a query without an interval."""
+    slowest_s = max((one for one in triggers_s if one is not None), default=None)
+    if slowest_s is None:
         return DefaultChoice("interval_s", INTERVAL_S, "the default; no query with a trigger interval runs")
-    slowest_s = max(triggers_s)
     interval_s = max(SHORTEST_INTERVAL_S, TRIGGERS_PER_INTERVAL * slowest_s)
     return DefaultChoice("interval_s", interval_s, f"{TRIGGERS_PER_INTERVAL} triggers of {slowest_s:g} s, 5 s at least")
 

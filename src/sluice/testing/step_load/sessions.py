@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LOAD = 160.0
 """Records/s: two executors of a hundred each."""
 WATCHED_S = 20.0
-BATCH_JOB_S = 15
+BATCH_JOB_S = 40
 
 
 def start_idle_query(spark: SparkSession, root: Path) -> StreamingQuery:
@@ -67,12 +67,13 @@ def main(root: Path, home: Path) -> None:
         feed.start()
         wait_for(lambda: watch.executors in (2, 3) and watch.has_working(watch.executors), working, "2 or 3 executors")
         while_working = _fewest(watch, WATCHED_S)
-        feed.stop()
-        working.stop()
-        wait_for(lambda: watch.executors >= 2, idle, "executors")
         batch_job = threading.Thread(target=run_batch_job, args=(spark,))
         batch_job.start()
-        while_batch_job = _fewest(watch, BATCH_JOB_S - 1)
+        feed.stop()
+        working.stop()
+        # idle is 4 s: from here on only the batch job keeps executors
+        while_batch_job = _fewest(watch, 15.0) if batch_job.is_alive() else 0
+        assert batch_job.is_alive(), "the batch job ended too early to tell"
         batch_job.join()
         wait_for(lambda: watch.executors == 1, idle, "1 executor when idle")
     result = {
