@@ -8,45 +8,31 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from sluice import __version__
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
-from sluice.control.loop import Loop, Watcher
+from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
 from sluice.durations import Duration, seconds
 from sluice.errors import BadInputError
 from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
 from sluice.journal.records import Choice, RunHeader
-from sluice.journal.results import CycleReport
-from sluice.model import Target
 from sluice.protocol import Policy
-from sluice.spark.attach.application import NO_QUERY
+from sluice.spark.attach.attachment import Attachment
 from sluice.spark.attach.conditions import check_settings, read_session
-from sluice.spark.attach.defaults import (
-    choose_cluster_manager,
-    choose_interval,
-    choose_max_executors,
-    choose_release,
-)
+from sluice.spark.attach.defaults import choose_defaults
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
-from sluice.spark.attach.log import line, log_report
+from sluice.spark.attach.log import line
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.prometheus import MetricsServer
-from sluice.spark.attach.settings import (
-    AttachSettings,
-    path_of,
-    policy_of,
-    port_of,
-    whole_number,
-)
+from sluice.spark.attach.settings import AttachSettings, path_of, policy_of, port_of, whole_number
 from sluice.spark.attach.suitability import ONE_QUERY, OneQuery, check_suitable
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.internals import ApplicationQueries
@@ -56,101 +42,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice")
 POLICY_TIMEOUT_S = 10.0
-FOREVER_S = float("inf")
 CYCLES_IN_MEMORY = 2000
 """Kept of an attachment without a journal: some five hours of the default interval."""
 _attached: dict[str, Attachment] = {}
 """Application id -> who scales it: there can be one."""
-
-
-class Attachment:
-    """A running attachment: detach it, or use it as a context manager. The job goes on either way."""
-
-    def __init__(
-        self,
-        loop: Loop,
-        settings: AttachSettings,
-        executors: int,
-        ended: threading.Event,
-        metrics: MetricsServer | None = None,
-        on_end: Callable[[], object] = lambda: None,
-    ) -> None:
-        self._loop = loop
-        self._settings = settings
-        self._executors = executors
-        self._ended = ended
-        self._watchers: list[Watcher] = [log_report]
-        self._on_end = on_end
-        self._metrics = metrics
-        if metrics is not None:
-            self._watchers.append(metrics)
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._watch, name="sluice-attach", daemon=True)
-
-    @property
-    def journal(self) -> Journal:
-        return self._loop.journal
-
-    @property
-    def is_watching(self) -> bool:
-        return self._thread.is_alive()
-
-    def on_report(self, watcher: Watcher) -> None:
-        """Call this after every cycle, and again when more is known of its outcome, in the attachment's thread."""
-        self._watchers.append(watcher)
-
-    def detach(self) -> None:
-        """Stop watching and scaling; executors stay as they are."""
-        self._ended.set()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.detach()
-
-    def _start(self) -> None:
-        self._thread.start()
-
-    def _watch(self) -> None:
-        try:
-            self._loop.run(
-                Target(parallelism={NO_QUERY: max(1, self._executors)}),
-                duration_s=FOREVER_S,
-                interval_s=self._settings.interval_s,
-                on_report=self._report,
-                should_stop=self._ended.is_set,
-            )
-        except BaseException as failure:  # the user's job must not notice
-            self.failure = failure
-            if not self._ended.is_set():
-                log.error(
-                    "%s",
-                    line(
-                        {
-                            "event": "ended",
-                            "error": f"{type(failure).__name__}: {failure}",
-                            "detail": "the job goes on with the executors it has",
-                        }
-                    ),
-                )
-        finally:
-            if self._metrics is not None:
-                self._metrics.close()
-            self._on_end()
-
-    def _report(self, report: CycleReport) -> None:
-        for watcher in list(self._watchers):
-            try:
-                watcher(report)
-            except Exception as error:
-                self._watchers.remove(watcher)
-                why = f"{type(error).__name__}: {error}"
-                log.warning("%s", line({"event": "watcher_failed", "error": why, "detail": "not called again"}))
 
 
 def attach(
@@ -181,47 +76,34 @@ def attach(
     without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics.
     """
     counts = {"min_executors": min_executors, "max_executors": max_executors, "initial_executors": initial_executors}
-    asked = {name: whole_number(count, name) for name, count in counts.items() if count is not None}
-    times_s = {
-        "cooldown_s": seconds(cooldown, "cooldown"),
-        "idle_s": seconds(idle, "idle"),
-        "fulfil_within_s": seconds(fulfil_within, "fulfil_within"),
+    times = {"interval": interval, "cooldown": cooldown, "idle": idle, "fulfil_within": fulfil_within}
+    asked: dict[str, Any] = {
+        **{name: whole_number(count, name) for name, count in counts.items() if name in _NEEDED or count is not None},
+        **{f"{name}_s": seconds(time, name) for name, time in times.items() if name in _NEEDED or time is not None},
     }
-    if interval is not None:
-        times_s["interval_s"] = seconds(interval, "interval")
     if not isinstance(dry_run, bool):
         raise BadInputError(f"dry_run must be True or False, got {dry_run!r}")
     name, chosen = policy_of(policy, policy_settings)
     slo_s = Objective.parse(objective).latency_s if objective is not None else None
     journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
     port = port_of(metrics_port, "metrics_port")
-    check_suitable(name, 1)
 
-    master, session_settings = read_session(spark)
+    master, configured = read_session(spark)
     application = str(spark.sparkContext.applicationId)
     if (other := _attached.get(application)) is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
     executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
     present, running = len(executors.present()), queries.running()
     check_suitable(name, len(running))
-    choices = [choose_cluster_manager(master), choose_release(session_settings)]
-    if max_executors is None:
-        least = max(asked["min_executors"], asked.get("initial_executors", 1))
-        choices.append(choose_max_executors(master, session_settings, present, least))
-        asked["max_executors"] = int(choices[-1].value)
-    if interval is None:
-        choices.append(choose_interval([query.trigger_interval_s() for query in running]))
-        times_s["interval_s"] = float(choices[-1].value)
-    settings = AttachSettings(**asked, **times_s)  # type: ignore[arg-type]
-    advice = check_settings(master, session_settings, settings.max_executors)
+    triggers_s = [query.trigger_interval_s() for query in running]
+    choices = choose_defaults(asked, master, configured, present, triggers_s)
+    settings = AttachSettings(**{choice.what: choice.value for choice in choices if choice.is_setting}, **asked)
+    advice = check_settings(master, configured, settings.max_executors)
     for choice in choices:
         log.info("%s", line({"event": "chose", "what": choice.what, "value": choice.value, "why": choice.why}))
     for sentence in advice:
         log.warning("%s", line({"event": "advice", "detail": sentence}))
-    begin = settings.first_executors(present, working=bool(running) or executors.has_jobs())
 
-    inner = chosen if slo_s is None else LatencyObjective(inner=chosen, latency_s=slo_s)
-    alone = OneQuery(inner=inner, name=name) if name in ONE_QUERY else SharedExecutors(inner=inner)
     ended = threading.Event()
     with ExitStack() as opened:
         records: Journal = MemoryJournal(CYCLES_IN_MEMORY)
@@ -238,9 +120,7 @@ def attach(
         bounds = settings.min_executors, settings.max_executors
         loop = Loop(
             engine=AttachedEngine(spark, executors, queries, bounds, ended),
-            decider=Decider(
-                IdleRelease(inner=alone, idle_s=settings.idle_s, minimum=settings.min_executors), POLICY_TIMEOUT_S
-            ),
+            decider=Decider(_wrapped(chosen, name, slo_s, settings), POLICY_TIMEOUT_S),
             journal=records,
             guards=Guards(min_parallelism=bounds[0], max_parallelism=bounds[1], cooldown_s=settings.cooldown_s),
             store=store,
@@ -260,6 +140,7 @@ def attach(
                 settings={"application_id": application, "objective": objective, **asdict(settings)},
             )
         )
+        begin = settings.first_executors(present, working=bool(running) or executors.has_jobs())
         attachment = Attachment(loop, settings, begin, ended, metrics, on_end=lambda: _attached.pop(application, None))
         facts = {"event": "attached", "application": application, "policy": name, "executors": present}
         log.info("%s", line({**facts, "begin_with": begin, "min": bounds[0], "max": bounds[1], "dry_run": dry_run}))
@@ -267,6 +148,17 @@ def attach(
         attachment._start()
         opened.pop_all()
     return attachment
+
+
+_NEEDED = ("min_executors", "cooldown", "idle", "fulfil_within")
+"""What cannot be None."""
+
+
+def _wrapped(policy: Policy, name: str, slo_s: float | None, settings: AttachSettings) -> Policy:
+    """The policy as it is asked: with the objective, on shared executors, and not at all when the job is idle."""
+    aiming = policy if slo_s is None else LatencyObjective(inner=policy, latency_s=slo_s)
+    shared = OneQuery(inner=aiming, name=name) if name in ONE_QUERY else SharedExecutors(inner=aiming)
+    return IdleRelease(inner=shared, idle_s=settings.idle_s, minimum=settings.min_executors)
 
 
 __all__ = ["AttachSettings", "Attachment", "attach"]

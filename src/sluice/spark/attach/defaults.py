@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 MOST_EXECUTORS = 4
 """Where nothing tells how many the cluster may give."""
@@ -17,8 +18,27 @@ class DefaultChoice:
     """A value and why it was chosen."""
 
     what: str
-    value: str | int | float
+    value: Any
     why: str
+    is_setting: bool = False
+    """Of the attachment; the others are found, not set."""
+
+
+def choose_defaults(
+    asked: Mapping[str, Any],
+    master: str,
+    settings: Mapping[str, str],
+    present: int,
+    triggers_s: Sequence[float | None],
+) -> list[DefaultChoice]:
+    """All that is chosen beside what was asked for: of a session's settings, executors present, running queries."""
+    choices = [choose_cluster_manager(master), choose_release(settings)]
+    if "max_executors" not in asked:
+        least = max(asked["min_executors"], asked.get("initial_executors", 1))
+        choices.append(choose_max_executors(master, settings, present, least))
+    if "interval_s" not in asked:
+        choices.append(choose_interval(triggers_s))
+    return choices
 
 
 def cluster_manager(master: str) -> str:
@@ -37,7 +57,7 @@ def choose_max_executors(master: str, settings: Mapping[str, str], present: int,
     count, why = _most_executors(master, settings, present)
     if count < least:
         count, why = least, "as many as the fewest"
-    return DefaultChoice("max_executors", count, why)
+    return DefaultChoice("max_executors", count, why, is_setting=True)
 
 
 def _most_executors(master: str, settings: Mapping[str, str], present: int) -> tuple[int, str]:
@@ -57,9 +77,11 @@ def choose_interval(triggers_s: Sequence[float | None]) -> DefaultChoice:
     """Two triggers of the slowest query: a window without a batch tells nothing. None: a query without an interval."""
     slowest_s = max((one for one in triggers_s if one is not None), default=None)
     if slowest_s is None:
-        return DefaultChoice("interval_s", INTERVAL_S, "the default; no query with a trigger interval runs")
+        why = "the default; no query with a trigger interval runs"
+        return DefaultChoice("interval_s", INTERVAL_S, why, is_setting=True)
     interval_s = max(SHORTEST_INTERVAL_S, TRIGGERS_PER_INTERVAL * slowest_s)
-    return DefaultChoice("interval_s", interval_s, f"{TRIGGERS_PER_INTERVAL} triggers of {slowest_s:g} s, 5 s at least")
+    why = f"{TRIGGERS_PER_INTERVAL} triggers of {slowest_s:g} s, {SHORTEST_INTERVAL_S:g} s at least"
+    return DefaultChoice("interval_s", interval_s, why, is_setting=True)
 
 
 def choose_release(settings: Mapping[str, str]) -> DefaultChoice:
