@@ -1,12 +1,19 @@
 """An attached application with everything of Spark replaced: several sessions, other jobs, and what is kept of them."""
 
+import gc
 import threading
+import tracemalloc
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
+from sluice.control.decider import Decider
 from sluice.control.guards import Guards, Situation
+from sluice.control.loop import Loop
+from sluice.journal.file import MemoryJournal
 from sluice.model import Recommendation, Target
+from sluice.protocol import policies
 from sluice.spark.attach import engine as module
 from sluice.spark.attach.application import NO_QUERY, ExecutorInfo, distinct_names
 from sluice.spark.attach.engine import BATCHES_KEPT, CHANGES_KEPT, AttachedEngine
@@ -180,3 +187,50 @@ def test_cores_that_stay_are_one_sample(engine):
     for _ in range(100):
         engine.maintain()
     assert [cores for _, cores in engine._cores] == [4]
+
+
+class StepTime:
+    """Time that passes by sleeping."""
+
+    def __init__(self):
+        self.s = 0.0
+
+    def now_s(self):
+        return self.s
+
+    def sleep_s(self, duration_s):
+        self.s += duration_s
+
+
+def test_a_long_run_keeps_the_memory_it_had(monkeypatch):
+    """A thousand cycles of ten batches; the query restarts every fifty."""
+    clock = StepTime()
+    monkeypatch.setattr(module, "StageProbe", Probe)
+    monkeypatch.setattr(module.time, "time", lambda: 1.8e9 + clock.s)
+    here = SimpleNamespace(present=lambda: executors(1, 1), reconcile=lambda *_, **__: None)
+    engine = AttachedEngine(SimpleNamespace(), here, Queries(), (1, 3), threading.Event())
+    engine.clock = clock
+    engine._queries.listen, engine._queries.close = lambda _: None, lambda: None
+    held = []
+
+    def work(report):
+        number = report.cycle.cycle
+        engine._queries.now = [Query(number // 50)]
+        for batch in range(10):
+            stamp = datetime.fromtimestamp(1.8e9 + clock.s + batch, UTC).isoformat()
+            progress = {**PROGRESS, "runId": f"run-{number // 50}", "batchId": 10 * number + batch, "timestamp": stamp}
+            engine._on_progress(progress)
+        if number in (300, 999):
+            gc.collect()
+            held.append(tracemalloc.get_traced_memory()[0])
+
+    loop = Loop(engine=engine, decider=Decider(policies.create("ds2")), journal=MemoryJournal(100))
+    tracemalloc.start()
+    try:
+        loop.run(Target(parallelism={NO_QUERY: 1}), duration_s=10_000.0, interval_s=10.0, on_report=work)
+    finally:
+        tracemalloc.stop()
+    before, after = held
+    assert after - before < 100_000
+    seen = [one for report in loop.journal.reports() for one in report.cycle.observation.operators.values()]
+    assert any(one.input_rate for one in seen)
