@@ -142,7 +142,8 @@ def test_executors_that_other_jobs_use_are_not_released(engine):
     engine.maintain()
     engine._probe.store.jobs = {}
     seen = engine.observe()
-    assert seen.other_busy == 0.5
+    # two tasks on four cores in one of two samples
+    assert seen.other_busy == 0.25
     assert target_for(engine, seen, 1).target.parallelism == {NO_QUERY: 2}
     # in a window without such jobs they count no longer
     seen = engine.observe()

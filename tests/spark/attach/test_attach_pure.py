@@ -320,6 +320,18 @@ def test_each_of_several_queries_is_shown_what_executors_do_for_it_beside_the_ot
     assert spy.seen["b"].busy is None
 
 
+def test_other_jobs_are_part_of_the_mix():
+    spy = Spy()
+    half = mix(a={"busy": 0.4, "input_rate": 160.0, "true_input_rate": 400.0})
+    SharedExecutors(inner=spy).decide(half.model_copy(update={"other_busy": 0.4}), {})
+    assert spy.seen["a"].busy == pytest.approx(0.8)
+    assert spy.seen["a"].true_input_rate == pytest.approx(200.0)
+    # a query whose batches work in threads of their own
+    hidden = mix(a={"busy": 0.0, "input_rate": 160.0})
+    SharedExecutors(inner=spy).decide(hidden.model_copy(update={"other_busy": 0.8}), {})
+    assert (spy.seen["a"].busy, spy.seen["a"].true_input_rate) == (0.8, 200.0)
+
+
 def test_a_query_alone_and_one_that_is_idle_are_shown_as_they_are():
     spy = Spy()
     alone = mix(a={"busy": 0.4, "input_rate": 160.0, "true_input_rate": 400.0})

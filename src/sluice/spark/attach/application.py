@@ -45,7 +45,7 @@ def observe_application(
     *,
     time_s: float,
     interval_s: float,
-    other_tasks: int | None = None,
+    other_tasks: float | None = None,
 ) -> Observation:
     """`other_tasks` are those of jobs that belong to no query, None if there are no such jobs."""
     cores = sum(executor.cores for executor in executors)

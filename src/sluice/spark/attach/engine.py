@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TICK_S = 1.0
+SAMPLES_KEPT = 1000
+"""Of other jobs in one window."""
 CHANGES_KEPT = 1000
 """Changes of the number of cores; a window needs those since its query's last batch."""
 BATCHES_KEPT = 1000
@@ -63,8 +65,7 @@ class AttachedEngine:
         self._names: dict[str, str] = {}
         self._useful: dict[str, int] = {}
         self._cores: list[tuple[float, int]] = []
-        self._others = OtherWork()
-        self._others_since = OtherWork()
+        self._others: deque[OtherWork] = deque(maxlen=SAMPLES_KEPT)
         self._processed = 0
         self._waiting = 0
         self._observed_s = 0.0
@@ -119,19 +120,20 @@ class AttachedEngine:
         self._useful = {name: count for name, count in self._useful.items() if name in windows}
         self._waiting = sum(window.backlog.lag_records or 0 for window in windows.values())
         now_s = self.clock.now_s()
+        others = OtherWork.over(self._others)
         seen = observe_application(
             windows,
             present,
             time_s=now_s,
             interval_s=max(1e-3, now_s - self._observed_s),
-            other_tasks=self._others_since.tasks if self._others_since.jobs else None,
+            other_tasks=others.tasks if others.jobs else None,
         )
         self._observed_s = now_s
         self._seen_executors = max(1, len(present))
         # what others use is not released under them
-        least = max(self._min_executors, min(self._others_since.executors, self._max_executors))
+        least = max(self._min_executors, min(others.executors, self._max_executors))
         self._graph = application_graph(tuple(windows), least, self._useful)
-        self._others_since = self._others
+        self._others = deque([self._others[-1]], SAMPLES_KEPT)
         return seen
 
     def maintain(self) -> tuple[str, ...]:
@@ -151,7 +153,7 @@ class AttachedEngine:
         before = self._requested if self._requested is not None else len(self._present)
         detail: str | None = None
         try:
-            detail = self._executors.reconcile(count, self._present, others_work=self._others.jobs > 0)
+            detail = self._executors.reconcile(count, self._present, others_work=self._others_work())
         except Exception as error:  # the next tick tries again
             self._note(error)
         self._requested = count
@@ -203,8 +205,10 @@ class AttachedEngine:
         self._probe.forget_all_but(run_ids)
 
     def _sample_others(self, here: list[ExecutorInfo]) -> None:
-        self._others = self._other_jobs.sample(self._queries.run_ids, here)
-        self._others_since = self._others_since.most(self._others)
+        self._others.append(self._other_jobs.sample(self._queries.run_ids, here))
+
+    def _others_work(self) -> bool:
+        return bool(self._others) and self._others[-1].jobs > 0
 
     def _note_cores(self, cores: int) -> None:
         if not self._cores or self._cores[-1][1] != cores:

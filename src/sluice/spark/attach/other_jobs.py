@@ -19,15 +19,22 @@ class Jobs(Protocol):
 
 @dataclass(frozen=True)
 class OtherWork:
-    """Other jobs at one moment, or the most of several moments."""
+    """Other jobs at one moment, or in a window: then the most jobs and executors, and the mean of the tasks."""
 
     jobs: int = 0
-    tasks: int = 0
+    tasks: float = 0
     executors: int = 0
     """Executors their tasks may run on: no more than those that are busy, no more than there are tasks."""
 
-    def most(self, other: OtherWork) -> OtherWork:
-        return OtherWork(max(self.jobs, other.jobs), max(self.tasks, other.tasks), max(self.executors, other.executors))
+    @staticmethod
+    def over(samples: Sequence[OtherWork]) -> OtherWork:
+        if not samples:
+            return OtherWork()
+        return OtherWork(
+            max(one.jobs for one in samples),
+            sum(one.tasks for one in samples) / len(samples),
+            max(one.executors for one in samples),
+        )
 
 
 class OtherJobs:

@@ -2,7 +2,7 @@
 
 `IdleRelease` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
 `LatencyObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time;
-`SharedExecutors` shows each of several queries what the executors do for it beside the others.
+`SharedExecutors` shows each query what the executors do for it beside all other work.
 
 Each keeps its own memory under a key that begins with `@` and hands the rest to the policy it wraps, so what a policy
 has learned can be carried between runs with and without wrappers.
@@ -57,12 +57,13 @@ class IdleRelease:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedExecutors:
-    """Show the inner policy every query as if all executors worked for it in the present mix of queries.
+    """Show the inner policy every query as if all executors worked for it in the present mix of work.
 
     A query that uses 0.4 of the slots beside one that uses 0.5 sees them busy by 0.9, and a true rate of what it reads
     over 0.9. So what a policy recommends for it is a factor on the executors of all, as the guards take it; by its own
-    share alone it would be given what it needs if the others were not there. The last known share stands for one that
-    is unknown.
+    share alone it would be given what it needs if the others were not there. Jobs that are no query's are part of the
+    mix: among them are those a `foreachBatch` starts in threads of its own. The last known share stands for one that is
+    unknown.
     """
 
     inner: Policy
@@ -78,8 +79,9 @@ class SharedExecutors:
             for name, metrics in observation.operators.items()
         }
         known = {name: share for name, share in shares.items() if share is not None}
-        if len(observation.operators) > 1:
-            total = min(1.0, sum(known.values()))
+        other_busy = observation.other_busy or 0.0
+        if len(observation.operators) > 1 or other_busy:
+            total = min(1.0, sum(known.values()) + other_busy)
             shown = {name: _in_the_mix(one, total) for name, one in observation.operators.items()}
             observation = observation.model_copy(update={"operators": shown})
         recommendation, learned = self.inner.decide(observation, inner)
@@ -160,8 +162,12 @@ def _split(memory: Memory, key: str) -> tuple[Memory, Memory]:
 
 
 def _in_the_mix(metrics: OperatorMetrics, total_busy: float) -> OperatorMetrics:
-    if not metrics.busy:
+    if metrics.busy is None or not total_busy:
         return metrics
+    if not metrics.busy:
+        # all its work is in jobs that do not bear its name
+        shown = {"busy": total_busy, "true_input_rate": metrics.input_rate / total_busy} if metrics.input_rate else {}
+        return metrics.model_copy(update=shown)
     part = metrics.busy / total_busy
     rates = {"true_input_rate": metrics.true_input_rate, "true_output_rate": metrics.true_output_rate}
     changed: dict[str, float] = {name: rate * part for name, rate in rates.items() if rate is not None}
