@@ -210,9 +210,10 @@ class RunningQuery:
         self.run_id = str(execution.runId().toString())
         self.name: str | None = execution.name()
 
-    def is_in_batch(self) -> bool:
-        status = json.loads(self._execution.status().json())
-        return bool(status["isTriggerActive"]) and not status["message"].startswith("Waiting")
+    def status(self) -> Json:
+        """`message`, `isTriggerActive` and `isDataAvailable`, as in PySpark's status of a query."""
+        found: Json = json.loads(self._execution.status().json())
+        return found
 
     def trigger_interval_s(self) -> float | None:
         """The interval of a processing-time trigger; null for other triggers and where Spark does not say."""

@@ -95,8 +95,8 @@ class Query:
     def trigger_interval_s(self):
         return 1.0
 
-    def is_in_batch(self):
-        return False
+    def status(self):
+        return {"isTriggerActive": False, "isDataAvailable": False, "message": "Waiting for next trigger"}
 
 
 class Queries:
@@ -149,6 +149,26 @@ def test_executors_that_other_jobs_use_are_not_released(engine):
     seen = engine.observe()
     assert seen.other_busy is None
     assert target_for(engine, seen, 1).target.parallelism == {NO_QUERY: 1}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "status", "at_work"),
+    [
+        ({}, {"isTriggerActive": False, "isDataAvailable": False, "message": "Waiting for next trigger"}, False),
+        # an idle source that is looked at
+        ({}, {"isTriggerActive": True, "isDataAvailable": False, "message": "Getting offsets from files"}, False),
+        # a batch that plans its next stage
+        ({}, {"isTriggerActive": True, "isDataAvailable": True, "message": "Processing new data"}, True),
+        ({1: ("run-7", 0)}, {"isTriggerActive": False, "isDataAvailable": False, "message": "Stopped"}, True),
+    ],
+)
+def test_a_batch_or_a_job_is_work_though_no_task_runs_now(engine, jobs, status, at_work):
+    query = Query(7)
+    query.status = lambda: status
+    engine._probe.running_tasks = lambda _: 0
+    engine._queries.now = [query]
+    engine._probe.store.jobs = jobs
+    assert engine.observe().at_work is at_work
 
 
 def test_what_other_jobs_use_lifts_nothing_above_the_maximum(engine):

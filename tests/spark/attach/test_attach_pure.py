@@ -362,6 +362,17 @@ def test_an_application_with_other_jobs_is_not_idle():
     assert memory["@idle"] == {"since_s": None}
 
 
+def test_a_query_in_a_batch_of_which_nothing_is_known_yet_is_not_idle():
+    policy = IdleRelease(inner=Wants(), idle_s=10)
+    # between two stages no task runs, and the batch is longer than its window
+    between = seen(100, busy=0.0, latency_s=4.0)
+    assert policy.decide(between.model_copy(update={"at_work": True}), {})[0].is_hold
+    assert not policy.decide(between, {})[0].is_hold
+    # a timer's empty batches are work, too, but nothing arrived
+    empty = seen(100, input_rate=0.0).model_copy(update={"at_work": True})
+    assert not policy.decide(empty, {})[0].is_hold
+
+
 def test_a_query_that_waits_with_work_before_it_is_not_idle():
     policy = IdleRelease(inner=Wants(), idle_s=10)
     decision, _ = policy.decide(seen(100, input_rate=0.0, lag=9), {})

@@ -45,6 +45,7 @@ def observe_application(
     *,
     time_s: float,
     interval_s: float,
+    at_work: bool | None = None,
     other_tasks: float | None = None,
 ) -> Observation:
     """`other_tasks` are those of jobs that belong to no query, None if there are no such jobs."""
@@ -52,9 +53,11 @@ def observe_application(
     other_busy = None if other_tasks is None else min(1.0, other_tasks / cores) if cores else 0.0
     if queries:
         seen = make_observation(queries, time_s=time_s, interval_s=interval_s)
-        return seen.model_copy(update={"other_busy": other_busy})
+        return seen.model_copy(update={"at_work": at_work, "other_busy": other_busy})
     nothing = OperatorMetrics(parallelism=max(1, len(executors)))
-    return Observation(time_s=time_s, interval_s=interval_s, operators={NO_QUERY: nothing}, other_busy=other_busy)
+    return Observation(
+        time_s=time_s, interval_s=interval_s, operators={NO_QUERY: nothing}, at_work=at_work, other_busy=other_busy
+    )
 
 
 def useful_executors(stages: Sequence[BatchStage], cores_each: int) -> int | None:

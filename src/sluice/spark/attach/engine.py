@@ -22,7 +22,7 @@ from sluice.spark.attach.application import (
 )
 from sluice.spark.attach.executors import Executors, total_cores
 from sluice.spark.attach.failures import report_failure
-from sluice.spark.attach.observer import QueryObserver, QueryStatus
+from sluice.spark.attach.observer import QueryObserver, QueryStatus, has_data, is_in_batch
 from sluice.spark.attach.other_jobs import OtherJobs, OtherWork
 from sluice.spark.clock import WallClock
 from sluice.spark.internals import ApplicationQueries, RunningQuery
@@ -66,6 +66,7 @@ class AttachedEngine:
         self._useful: dict[str, int] = {}
         self._cores: list[tuple[float, int]] = []
         self._others: deque[OtherWork] = deque(maxlen=SAMPLES_KEPT)
+        self._in_batch_with_data = False
         self._processed = 0
         self._waiting = 0
         self._observed_s = 0.0
@@ -108,6 +109,7 @@ class AttachedEngine:
     def _observe(self) -> Observation:
         present = self._present = self._executors.present()
         running = self._queries.running()
+        self._in_batch_with_data = False
         self._names = distinct_names({query.query_id: query.name for query in running}, self._names)
         windows = {self._names[query.query_id]: self._window(query, present) for query in running}
         self._forget({query.run_id for query in running})
@@ -126,6 +128,7 @@ class AttachedEngine:
             present,
             time_s=now_s,
             interval_s=max(1e-3, now_s - self._observed_s),
+            at_work=self._in_batch_with_data or others.all_jobs > 0,
             other_tasks=others.tasks if others.jobs else None,
         )
         self._observed_s = now_s
@@ -179,7 +182,9 @@ class AttachedEngine:
         run_id = query.run_id
         if run_id not in self._observers:
             self._observers[run_id] = QueryObserver(run_id, query.trigger_interval_s(), time.time())
-        in_batch = query.is_in_batch()
+        found = query.status()
+        in_batch = is_in_batch(found)
+        self._in_batch_with_data |= has_data(found)
         stages = self._probe.new_stages(run_id)
         running_tasks = self._probe.running_tasks(run_id) if in_batch else None
         # all of Spark's answers are in: what follows cannot fail half way

@@ -25,6 +25,8 @@ class OtherWork:
     tasks: float = 0
     executors: int = 0
     """Executors their tasks may run on: no more than those that are busy, no more than there are tasks."""
+    all_jobs: int = 0
+    """With those of queries."""
 
     @staticmethod
     def over(samples: Sequence[OtherWork]) -> OtherWork:
@@ -34,6 +36,7 @@ class OtherWork:
             max(one.jobs for one in samples),
             sum(one.tasks for one in samples) / len(samples),
             max(one.executors for one in samples),
+            max(one.all_jobs for one in samples),
         )
 
 
@@ -59,4 +62,4 @@ class OtherJobs:
                 jobs += 1
                 tasks += int(job["numActiveTasks"])
         busy = sum(1 for executor in here if executor.active_tasks)
-        return OtherWork(jobs, tasks, min(busy, tasks))
+        return OtherWork(jobs, tasks, min(busy, tasks), len(active))

@@ -26,7 +26,8 @@ WINDOWS = 3
 class IdleRelease:
     """After `idle_s` (and two triggers) without a record, recommend the minimum; otherwise ask the inner policy.
 
-    An application that runs other jobs is not idle.
+    An application that runs other jobs is not idle, nor is a query of which nothing is known while there is work: its
+    first batch has no figures, and one that is longer than the window none before it is over.
     """
 
     inner: Policy
@@ -38,7 +39,10 @@ class IdleRelease:
         return decides_during_cooldown(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        quiet = observation.other_busy is None and all(_is_quiet(one) for one in observation.operators.values())
+        at_work = bool(observation.at_work)
+        quiet = observation.other_busy is None and all(
+            _is_quiet(metrics, at_work=at_work) for metrics in observation.operators.values()
+        )
         own, inner = _split(memory, "@idle")
         since_s = own.get("since_s") if quiet else None
         if quiet and (since_s is None or since_s > observation.time_s):
@@ -176,8 +180,8 @@ def _in_the_mix(metrics: OperatorMetrics, total_busy: float) -> OperatorMetrics:
     return metrics.model_copy(update={**changed, "busy": total_busy})
 
 
-def _is_quiet(metrics: OperatorMetrics) -> bool:
-    nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy)
+def _is_quiet(metrics: OperatorMetrics, *, at_work: bool) -> bool:
+    nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy and not at_work)
     return nothing_came and not metrics.lag
 
 
