@@ -76,6 +76,12 @@ class Observation(Frozen):
     latency_samples_s: tuple[NonNegative, ...] = Field(
         (), description="waiting time of the record being read, sampled evenly over the window"
     )
+    at_work: bool | None = Field(
+        None, description="whether the job was seen at work in the window, also where nothing is measured yet"
+    )
+    other_busy: Share | None = Field(
+        None, description="share of all slots used by work that is no operator's; null: there was no such work"
+    )
 
     @model_validator(mode="after")
     def _is_a_dag(self) -> Self:
