@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Edge, Operator, Placement, Topology

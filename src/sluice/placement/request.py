@@ -6,9 +6,10 @@ the same placement.
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Protocol
 
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from sluice.model import Cluster, Graph, Placement
 from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism
