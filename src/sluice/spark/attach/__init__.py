@@ -30,6 +30,7 @@ from sluice.model import Target
 from sluice.protocol import Policy, policies, recommends_sizes
 from sluice.spark.attach.application import NO_QUERY
 from sluice.spark.attach.conditions import check_session
+from sluice.spark.attach.configuration import reads_configuration
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.attach.log import line, log_report
@@ -110,6 +111,8 @@ class Attachment:
         if metrics is not None:
             self._watchers.append(metrics)
         self.failure: BaseException | None = None
+        self.gives_way = False
+        """Whether the next attachment may take its place: that of `sluice submit` to one in the program itself."""
         self._thread = threading.Thread(target=self._watch, name="sluice-attach", daemon=True)
 
     @property
@@ -177,6 +180,7 @@ class Attachment:
                 log.warning("%s", line({"event": "watcher_failed", "error": why, "detail": "not called again"}))
 
 
+@reads_configuration
 def attach(
     spark: SparkSession,
     policy: str | Policy = "ds2",
@@ -221,7 +225,9 @@ def attach(
     for advice in check_session(spark, max_executors):
         log.warning("%s", line({"event": "advice", "detail": advice}))
     application = str(spark.sparkContext.applicationId)
-    if (other := _attached.get(application)) is not None and other.is_watching:
+    if (other := _attached.get(application)) is not None and other.gives_way:
+        other.detach()
+    if other is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
     executors = ClusterExecutors(spark)
     present = len(executors.present())
