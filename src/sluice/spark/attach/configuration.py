@@ -100,11 +100,12 @@ class Configuration:
 
     def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """With what a caller gave, which wins; settings of one policy are not those of another."""
-        settings = self.arguments.get("policy_settings", {})
-        if given.get("policy", self._policy) != self._policy:
-            settings = {}
-        settings = {**settings, **(given.get("policy_settings") or {})}
-        return {**self.arguments, **given, **({"policy_settings": settings} if settings else {})}
+        mine = dict(self.arguments)
+        settings = mine.pop("policy_settings", {})
+        if settings and given.get("policy", self._policy) == self._policy:
+            mine["policy_settings"] = settings
+            given = {**given, "policy_settings": {**settings, **(given.get("policy_settings") or {})}}
+        return {**mine, **given}
 
     @property
     def _policy(self) -> str:
