@@ -5,9 +5,10 @@ Units everywhere: rates in records/s, time in seconds, lag in records, shares be
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from pydantic import ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 from sluice.model.base import Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
 from sluice.model.recommendation import InstanceMix

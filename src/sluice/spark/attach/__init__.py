@@ -26,6 +26,7 @@ from sluice.journal.records import Choice, RunHeader
 from sluice.protocol import Policy
 from sluice.spark.attach.attachment import Attachment
 from sluice.spark.attach.conditions import check_settings, read_session
+from sluice.spark.attach.configuration import reads_configuration
 from sluice.spark.attach.defaults import choose_defaults
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
@@ -48,6 +49,7 @@ _attached: dict[str, Attachment] = {}
 """Application id -> who scales it: there can be one."""
 
 
+@reads_configuration
 def attach(
     spark: SparkSession,
     policy: str | Policy = "ds2",
@@ -90,7 +92,9 @@ def attach(
 
     master, configured = read_session(spark)
     application = str(spark.sparkContext.applicationId)
-    if (other := _attached.get(application)) is not None and other.is_watching:
+    if (other := _attached.get(application)) is not None and other.gives_way:
+        other.detach()
+    if other is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
     executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
     present, running = len(executors.present()), queries.running()

@@ -6,7 +6,8 @@ import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+
+from typing_extensions import Self
 
 from sluice.control.loop import Loop, Watcher
 from sluice.journal.file import Journal
@@ -43,6 +44,8 @@ class Attachment:
         if metrics is not None:
             self._watchers.append(metrics)
         self.failure: BaseException | None = None
+        self.gives_way = False
+        """Whether the next attachment may take its place: that of `sluice submit` to one in the program itself."""
         self._thread = threading.Thread(target=self._watch, name="sluice-attach", daemon=True)
 
     @property
