@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sluice.cli import main
-from sluice.spark.cluster import standalone
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.topic import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -60,7 +60,7 @@ def test_executors_follow_the_load_and_a_killed_one_is_replaced(
 @pytest.fixture(scope="module")
 def examples(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future[str]]]]:
     """Example -> its folder and what it prints. They run side by side: most of their time they wait."""
-    state = standalone.read_state(cluster)
+    state = read_state(cluster)
     assert state is not None
     with ThreadPoolExecutor() as pool:
         running = {}

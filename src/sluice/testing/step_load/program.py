@@ -1,6 +1,8 @@
 """A step load with `attach`, faults at its height, then checks; writes what it saw to ROOT/result.json.
 
-python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
+python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [executors=4] [FAULT ...] [CHECK ...] [not-draining]
+
+On YARN it can also be given to `spark-submit --deploy-mode cluster`: all it needs is on this machine.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from pathlib import Path
 from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
-from sluice.spark.cluster.standalone import read_state
+from sluice.spark.cluster import yarn
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.checks import CHECKS, RunningJob
 from sluice.testing.step_load.executors import ExecutorWatch
 from sluice.testing.step_load.faults import FAULTS
@@ -24,8 +27,9 @@ from sluice.testing.step_load.feed import LineFeed
 from sluice.testing.step_load.job import DRAINING, difference, session, start_query, wait_for
 from sluice.testing.step_load.latency import latencies
 
-LOW, HIGH = 10.0, 260.0
-"""Records/s for one executor and for four, of a hundred each."""
+LOW, HIGH_EACH = 10.0, 65.0
+"""Records/s for one executor, and for each of the most, of a hundred each."""
+MOST = 4
 LATE_S = 10.0
 NOT_DRAINING = "not-draining"
 
@@ -35,13 +39,16 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
+    if cluster.kind == "yarn":
+        os.environ.update(yarn.environment(cluster))
+    most = next((int(word.partition("=")[2]) for word in options if word.startswith("executors=")), MOST)
     drains = {} if NOT_DRAINING in options else DRAINING
-    spark = session(cluster.master_url, **{**drains, "spark.cores.max": "4"})
+    spark = session(cluster.master_url, **{**drains, "spark.cores.max": str(most)})
     attachment = sluice.attach(
         spark,
         "ds2",
         policy_settings={"least_drop": 1},
-        max_executors=4,
+        max_executors=most,
         interval=2,
         cooldown=4,
         journal=root / "journal.jsonl",
@@ -55,11 +62,11 @@ def main(root: Path, home: Path, options: list[str]) -> None:
             feed.start()
             times["first batch"] = wait_for(lambda: _done(query) >= 0, query, "first batch")
             wait_for(lambda: _done(query) >= 4 and _is_on_time(query) and watch.executors == 1, query, "steady state")
-            feed.records_per_s = HIGH
-            times["load step to four executors working"] = _wait_for_four(watch, query)
+            feed.records_per_s = HIGH_EACH * most
+            times[f"load step to {most} executors working"] = _wait_for_working(most, watch, query)
             for fault in [name for name in options if name in FAULTS]:
                 took_s = FAULTS[fault](spark, home, query)
-                times[f"{fault} killed to four executors working"] = took_s + _wait_for_four(watch, query)
+                times[f"{fault} killed to {most} executors working"] = took_s + _wait_for_working(most, watch, query)
             feed.records_per_s = LOW
             times["load step down to one executor"] = wait_for(lambda: watch.executors == 1, query, "1 executor")
         ended_s = time.time()
@@ -89,9 +96,9 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     spark.stop()
 
 
-def _wait_for_four(watch: ExecutorWatch, query: StreamingQuery) -> float:
+def _wait_for_working(count: int, watch: ExecutorWatch, query: StreamingQuery) -> float:
     since_s = time.time()
-    return wait_for(lambda: watch.has_working(4, since_s), query, "4 executors that work")
+    return wait_for(lambda: watch.has_working(count, since_s), query, f"{count} executors that work")
 
 
 def _done(query: StreamingQuery) -> int:
