@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,10 +16,16 @@ import pytest
 from sluice.cli import main
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.cluster import lifecycle, standalone
-from sluice.spark.cluster.processes import is_alive
+from sluice.spark.cluster.plan import ClusterPlan, ClusterSize, Daemon
+from sluice.spark.cluster.processes import is_alive, marked_processes
+from sluice.spark.cluster.supervisor import PLAN_FILE
 from sluice.spark.cluster.workers import alive_workers
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+STARTS_A_PROCESS_THAT_OUTLIVES_IT = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", sys.argv[1]], start_new_session=True)
+time.sleep(300)
+"""
 
 
 def processes_of(home: Path) -> list[int]:
@@ -50,6 +58,8 @@ def status(home: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return found
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_cluster_through_its_life(java: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / "cluster"
     try:
@@ -76,6 +86,8 @@ def test_a_cluster_through_its_life(java: None, tmp_path: Path, capsys: pytest.C
     assert lifecycle.down(home) is False
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_cluster_that_does_not_start_says_why(java: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "java-home" / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -93,6 +105,20 @@ def test_a_cluster_that_does_not_start_says_why(java: None, tmp_path: Path, monk
     assert time.monotonic() - began_s < lifecycle.START_TIMEOUT_S
     assert "\n" not in str(error.value)
     assert wait_until(lambda: not processes_of(home)), processes_of(home)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_what_daemons_have_started_ends_with_the_supervisor(tmp_path: Path, ending: signal.Signals) -> None:
+    mark = f"mark={tmp_path}/"
+    daemon = Daemon(command=[sys.executable, "-c", STARTS_A_PROCESS_THAT_OUTLIVES_IT, mark])
+    size = ClusterSize(workers=1, slots=1)
+    plan = ClusterPlan(kind="yarn", size=size, master_url="", web_url="", daemons={"daemon": daemon}, mark=mark)
+    (tmp_path / PLAN_FILE).write_text(plan.to_json())
+    supervisor = subprocess.Popen([sys.executable, "-m", "sluice.spark.cluster.supervisor", str(tmp_path)])
+    assert wait_until(lambda: len(marked_processes(mark)) == 2)
+    supervisor.send_signal(ending)
+    supervisor.wait()
+    assert wait_until(lambda: not marked_processes(mark), patience_s=20)
 
 
 def _master(home: Path) -> int | None:

@@ -15,6 +15,7 @@ from sluice.spark.cluster.processes import is_alive, marked_processes
 from sluice.spark.cluster.workers import alive_workers
 from sluice.testing.step_load.executors import active_executors, executor_processes
 from sluice.testing.step_load.job import wait_for
+from sluice.testing.step_load.preemption import lose_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,4 +105,5 @@ FAULTS: dict[str, Callable[[Any, Path, Any], float]] = {
     "worker": kill_worker,
     "node": kill_node,
     "master": kill_master,
+    "share": lose_share,
 }

@@ -1,6 +1,7 @@
 """A step load with `attach`, faults at its height, then checks; writes what it saw to ROOT/result.json.
 
-python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [executors=4] [FAULT ...] [CHECK ...] [not-draining]
+python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
+    [executors=4] [fulfil_within=120]
 
 On YARN it can also be given to `spark-submit --deploy-mode cluster`: all it needs is on this machine.
 """
@@ -12,12 +13,15 @@ import logging
 import os
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
+from sluice.journal.file import read_runs
 from sluice.spark.cluster import yarn
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.checks import CHECKS, RunningJob
@@ -29,7 +33,6 @@ from sluice.testing.step_load.latency import latencies
 
 LOW, HIGH_EACH = 10.0, 65.0
 """Records/s for one executor, and for each of the most, of a hundred each."""
-MOST = 4
 LATE_S = 10.0
 NOT_DRAINING = "not-draining"
 
@@ -41,7 +44,7 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     assert cluster is not None, f"no cluster at {home}"
     if cluster.kind == "yarn":
         os.environ.update(yarn.environment(cluster))
-    most = next((int(word.partition("=")[2]) for word in options if word.startswith("executors=")), MOST)
+    most = _number(options, "executors", 4)
     drains = {} if NOT_DRAINING in options else DRAINING
     spark = session(cluster.master_url, **{**drains, "spark.cores.max": str(most)})
     attachment = sluice.attach(
@@ -51,6 +54,7 @@ def main(root: Path, home: Path, options: list[str]) -> None:
         max_executors=most,
         interval=2,
         cooldown=4,
+        fulfil_within=_number(options, "fulfil_within", 120),
         journal=root / "journal.jsonl",
     )
     feed = LineFeed(root / "in", LOW)
@@ -66,7 +70,7 @@ def main(root: Path, home: Path, options: list[str]) -> None:
             times[f"load step to {most} executors working"] = _wait_for_working(most, watch, query)
             for fault in [name for name in options if name in FAULTS]:
                 took_s = FAULTS[fault](spark, home, query)
-                times[f"{fault} killed to {most} executors working"] = took_s + _wait_for_working(most, watch, query)
+                times[f"{fault} lost to {most} executors working"] = took_s + _wait_for_working(most, watch, query)
             feed.records_per_s = LOW
             times["load step down to one executor"] = wait_for(lambda: watch.executors == 1, query, "1 executor")
         ended_s = time.time()
@@ -88,12 +92,27 @@ def main(root: Path, home: Path, options: list[str]) -> None:
         "attach_failed": repr(attachment.failure) if attachment.failure else None,
         "times_s": {name: round(value, 1) for name, value in times.items()},
         "executors": watch.changes(began_s, ended_s),
+        **_decisions(root),
         "executor_seconds": round(watch.executor_seconds(began_s, ended_s)),
         "seconds": round(ended_s - began_s),
         **asdict(latencies(root, progress, until_s, LATE_S)),
     }
     (root / "result.json").write_text(json.dumps(result, indent=2))
     spark.stop()
+
+
+def _number(options: list[str], name: str, otherwise: int) -> int:
+    found = [int(value) for key, _, value in (word.partition("=") for word in options) if key == name]
+    return found[0] if found else otherwise
+
+
+def _decisions(root: Path) -> dict[str, Any]:
+    """What `attach` says it did: how often each outcome, and what happened to it between decisions."""
+    reports = read_runs(root / "journal.jsonl")[0].reports
+    return {
+        "outcomes": Counter(report.result.kind for report in reports),
+        "events": [event for report in reports for event in report.cycle.events],
+    }
 
 
 def _wait_for_working(count: int, watch: ExecutorWatch, query: StreamingQuery) -> float:
