@@ -135,7 +135,8 @@ def test_attach_on_yarn_follows_the_load_and_survives_the_loss_of_a_node(
     assert (result["lost"], result["repeated"]) == (0, 0), result
     assert (result["query_failed"], result["attach_failed"]) == (False, None), result
     counts = [count for _, count in result["executors"]]
-    assert (max(counts), counts[-1]) == (3, 1), result["executors"]
+    # up, down with the node, up again, down with the load
+    assert (max(counts), counts.count(3) > 1, counts[-1]) == (3, True, 1), result["executors"]
     assert marked_processes(cluster["mark"]) == []
 
 
