@@ -32,11 +32,11 @@ def kill_executor(spark: SparkSession, _home: Path, query: StreamingQuery) -> fl
 
 
 def kill_worker(spark: SparkSession, home: Path, query: StreamingQuery) -> float:
-    """The worker process alone. A standalone worker's executors end with it, a NodeManager's live on until the
-    ResourceManager counts it as lost."""
+    """The process alone: a standalone worker's executors end with it, a NodeManager's when it counts as lost."""
     worker, processes = _choose_worker(spark, home)
+    lost = _executors_among(spark, processes)
     os.kill(worker, signal.SIGKILL)
-    return _notice_loss(spark, query, _executors_among(spark, processes))
+    return _notice_loss(spark, query, lost)
 
 
 def kill_node(spark: SparkSession, home: Path, query: StreamingQuery) -> float:
