@@ -13,7 +13,7 @@ from sluice.cli import main
 from sluice.journal.file import read_journal
 from sluice.journal.records import RunHeader
 from sluice.spark.attach import run
-from sluice.spark.cluster import standalone
+from sluice.spark.cluster.lifecycle import read_state
 
 PROGRAM = """
 import sys, time
@@ -121,7 +121,7 @@ def test_a_spark_home_without_spark_is_named(sluice, monkeypatch):
 @pytest.mark.spark
 @pytest.mark.slow
 def test_an_unchanged_program_is_scaled(cluster: Path, tmp_path: Path) -> None:
-    state = standalone.read_state(cluster)
+    state = read_state(cluster)
     assert state is not None
     (tmp_path / "job.py").write_text(PROGRAM)
     done = subprocess.run(

@@ -16,7 +16,7 @@ import pytest
 
 from sluice.cli import main
 from sluice.journal.file import read_runs
-from sluice.spark.cluster import standalone
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.topic import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -78,7 +78,7 @@ def test_what_other_sessions_and_batch_jobs_use_is_not_released(cluster: Path, t
 @pytest.fixture(scope="module")
 def examples(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future[str]]]]:
     """Example -> its folder and what it prints. Two run side by side: most of their time they wait."""
-    state = standalone.read_state(cluster)
+    state = read_state(cluster)
     assert state is not None
     with ThreadPoolExecutor(2) as pool:
         running = {}

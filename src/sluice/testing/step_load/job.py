@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.spark.cluster.standalone import ClusterState, down, up
+from sluice.spark.cluster import standalone, yarn
+from sluice.spark.cluster.lifecycle import down
+from sluice.spark.cluster.plan import ClusterState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,9 +31,10 @@ PATIENCE_S = 150.0
 
 
 @contextlib.contextmanager
-def local_cluster(home: Path, *, workers: int = 2, slots: int = 4) -> Iterator[ClusterState]:
+def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, on_yarn: bool = False) -> Iterator[ClusterState]:
     """A cluster that ends with the block, also on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    up = yarn.up if on_yarn else standalone.up
     try:
         yield up(home, workers=workers, slots=slots)
     finally:
@@ -47,6 +50,8 @@ def session(master: str, **settings: str) -> SparkSession:
         master=master,
         settings={
             "spark.executor.cores": "1",
+            # to begin with, where the cluster manager has no spark.cores.max
+            "spark.executor.instances": "1",
             "spark.executor.memory": "512m",
             "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "spark.driver.host": "127.0.0.1",

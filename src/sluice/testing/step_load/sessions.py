@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sluice
-from sluice.spark.cluster.standalone import read_state
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.executors import ExecutorWatch
 from sluice.testing.step_load.feed import LineFeed
 from sluice.testing.step_load.job import DRAINING, session, start_query, wait_for
