@@ -66,6 +66,7 @@ class EngineSuite:
         assert found.changes == {self.busy: changed}
         assert found.requested == self.grown
         self._until_there(running, self.grown)
+        wait(running, self.window_s)
         assert running.observe().parallelism == self.grown
 
     def test_more_instances_do_more(self, running: Engine) -> None:

@@ -29,7 +29,7 @@ class Tenants:
         parts = {
             query: request(query, cluster, rates[query.name], query.parallelism(rates[query.name])) for query in queries
         }
-        request = PlacementRequest(
+        together = PlacementRequest(
             graph=union.graph,
             parallelism={
                 tenant_name(query, name): count
@@ -46,7 +46,7 @@ class Tenants:
             for query in queries
             for source, curve in arrivals(query, rates[query.name]).items()
         }
-        return Tenants(queries=tuple(queries), union=union, request=request, curves=curves)
+        return Tenants(queries=tuple(queries), union=union, request=together, curves=curves)
 
     def measure(self, placement: Placement, seed: int) -> list[Measured]:
         """One result per query."""
