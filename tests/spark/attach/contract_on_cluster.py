@@ -50,7 +50,7 @@ class TestAttachedApplication(EngineSuite):
     busy: ClassVar[str] = "counts"
     initial: ClassVar[dict[str, int]] = {"counts": 1}
     grown: ClassVar[dict[str, int]] = {"counts": 2}
-    window_s: ClassVar[float] = 5.0
+    window_s: ClassVar[float] = 4.0
     tolerance_s: ClassVar[float] = 1.0
 
     @pytest.fixture
