@@ -254,7 +254,8 @@ class ApplicationQueries:
             self._shared = spark._jsparkSession.sharedState().activeStreamingQueries()
 
     def running(self) -> list[RunningQuery]:
-        found = [RunningQuery(one) for one in self._executions()]
+        """By id, which a query keeps with its checkpoint."""
+        found = sorted((RunningQuery(one) for one in self._executions()), key=lambda query: query.query_id)
         self.run_ids = frozenset(query.run_id for query in found)
         return found
 
