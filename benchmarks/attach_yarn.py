@@ -20,6 +20,7 @@ from typing import Any
 
 import pyspark
 
+import sluice
 from sluice.spark.cluster import yarn
 from sluice.spark.cluster.plan import ClusterState
 from sluice.testing.step_load import program
@@ -84,8 +85,8 @@ def measure(run: YarnRun) -> dict[str, Any]:
 
 
 def _submit(words: list[str]) -> list[str]:
-    """The driver runs in the container of the application master, with the modules this process has."""
-    path = ("--conf", f"spark.yarn.appMasterEnv.PYTHONPATH={':'.join(filter(None, sys.path))}")
+    """The driver runs in the container of the application master, which need not have sluice installed."""
+    path = ("--conf", f"spark.yarn.appMasterEnv.PYTHONPATH={Path(sluice.__file__).parents[1]}")
     spark_submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     memory = ("--driver-memory", "1g")
     return [str(spark_submit), "--master", "yarn", "--deploy-mode", "cluster", *memory, *path, program.__file__, *words]
