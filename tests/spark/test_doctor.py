@@ -132,6 +132,13 @@ def test_without_java_starting_is_bad_input_in_one_line(monkeypatch):
     )
 
 
+def test_pipelines_on_an_older_spark_are_bad_input_in_one_line(monkeypatch):
+    monkeypatch.setattr("pyspark.__version__", "3.5.9")
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
+    with pytest.raises(BadInputError, match=r"pipelines need pyspark 4.3, got 3.5.9; sluice.attach works with it"):
+        open_session("test", threads=1)
+
+
 def test_the_command_prints_json_and_fails_where_spark_could_not_run():
     sluice = [str(Path(sys.executable).with_name("sluice")), "doctor", "--json"]
     environment = {**os.environ, "JAVA_HOME": "/nowhere"}

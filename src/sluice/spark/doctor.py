@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sluice.spark.session import java_command, java_home_problem
+from sluice.spark.session import NEEDED_SPARK, java_command, java_home_problem
 
 Verdict = Literal["ok", "warning", "problem"]
 
@@ -38,8 +38,6 @@ SUPPORTED = {
     "4.3": Needs((3, 11), (17, 21, 25)),
 }
 NEWEST = list(SUPPORTED)[-1]
-PIPELINES = NEWEST
-"""`attach` works on all of them; `sluice.Pipeline` rewrites state with a call that only this one has."""
 LEAST_MEMORY_MB = 2000
 GOOD_MEMORY_MB = 4000
 LEAST_DISK_MB = 500
@@ -79,8 +77,8 @@ def judge_spark(version: str | None) -> Finding:
         return Finding("Spark", "problem", "pyspark is missing", "install sluice[spark]")
     if _line(version) not in SUPPORTED:
         return Finding("Spark", "problem", f"pyspark {version}", f"sluice works with pyspark {span}")
-    if _line(version) != PIPELINES:
-        advice = f"attach and submit work; pipelines ('sluice run --engine spark') need pyspark {PIPELINES}"
+    if _line(version) != NEEDED_SPARK:
+        advice = f"attach and submit work; pipelines ('sluice run --engine spark') need pyspark {NEEDED_SPARK}"
         return Finding("Spark", "warning", f"pyspark {version}", advice)
     return Finding("Spark", "ok", f"pyspark {version}")
 
