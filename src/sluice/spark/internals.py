@@ -259,13 +259,19 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
 
 def analyzed_plan(frame: DataFrame) -> Any:
-    """The analyzed logical plan, for `check_streaming` and `keeps_state`. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0."""
+    """The analyzed logical plan, for `check_streaming` and `keeps_state`.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     with _needs(frame.sparkSession, "analyzed plan"):
         return frame._jdf.queryExecution().analyzed()
 
 
 def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
-    """What Spark checks when a query starts, raised as its `AnalysisException`. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0."""
+    """What Spark checks when a query starts, raised as its `AnalysisException`.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     with _needs(spark, "UnsupportedOperationChecker"):
         jvm = _jvm(spark)
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
@@ -273,7 +279,10 @@ def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
 
 
 def keeps_state(plan: Any, stateful_nodes: Collection[str]) -> bool:
-    """Whether a streaming node of these names, or a join of two streams, is in the plan. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0."""
+    """Whether a streaming node of these names, or a join of two streams, is in the plan.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     found = plan.children()
     children = [found.apply(index) for index in range(found.size())]
     name = plan.nodeName()
