@@ -62,7 +62,7 @@ def is_connect(spark: SparkSession) -> bool:
 def has_ended(spark: SparkSession) -> bool:
     """Whether the application was stopped, here or in its JVM; not known of one that does not answer: false.
 
-    Seen on Spark 4.3.0.
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
     from py4j.protocol import Py4JError
 
@@ -343,7 +343,7 @@ def kill_idle_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]:
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     """Rewrite the state of a stopped query, whose last batch is committed, into another number of partitions.
 
-    Seen on Spark 4.3.0.
+    Seen on Spark 4.3.0; 3.5, 4.0 and 4.1 do not have it.
     """
     with _needs(spark, "checkpoint manager that repartitions state"):
         repartition: Any = spark._streamingCheckpointManager.repartition
@@ -351,13 +351,19 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
 
 def analyzed_plan(frame: DataFrame) -> Any:
-    """The analyzed logical plan, for `check_streaming` and `keeps_state`. Seen on Spark 4.3.0."""
+    """The analyzed logical plan, for `check_streaming` and `keeps_state`.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     with _needs(frame.sparkSession, "analyzed plan"):
         return frame._jdf.queryExecution().analyzed()
 
 
 def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
-    """What Spark checks when a query starts, raised as its `AnalysisException`. Seen on Spark 4.3.0."""
+    """What Spark checks when a query starts, raised as its `AnalysisException`.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     with _needs(spark, "UnsupportedOperationChecker"):
         jvm = _jvm(spark)
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
@@ -365,7 +371,10 @@ def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
 
 
 def keeps_state(plan: Any, stateful_nodes: Collection[str]) -> bool:
-    """Whether a streaming node of these names, or a join of two streams, is in the plan. Seen on Spark 4.3.0."""
+    """Whether a streaming node of these names, or a join of two streams, is in the plan.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     found = plan.children()
     children = [found.apply(index) for index in range(found.size())]
     name = plan.nodeName()
@@ -379,7 +388,7 @@ def keeps_state(plan: Any, stateful_nodes: Collection[str]) -> bool:
 def replace_local_files(spark: SparkSession, class_name: str, source: str) -> None:
     """Compile a Hadoop file system with Spark's own compiler and put it in the place of the one for local files.
 
-    Does nothing if it is there already. Seen on Spark 4.3.0.
+    Does nothing if it is there already. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
     context = _context(spark)
     with _needs(spark, "Janino compiler or Hadoop file system"):
