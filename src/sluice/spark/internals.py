@@ -202,7 +202,10 @@ class ProgressListener:
 
 
 class RunningQuery:
-    """One run of a query of any session, as Spark executes it. Seen on Spark 4.3.0."""
+    """One run of a query of any session, as Spark executes it.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
 
     def __init__(self, execution: Any) -> None:
         self._execution = execution
@@ -236,7 +239,7 @@ class ApplicationQueries:
 
     Sessions share a state, which has the running queries of all of them; where a version of Spark lacks it, only those
     of the given session are known. A listener is added to a session when a query of it is first seen, and removed when
-    it has none left. Spark 3.5.9 has the same calls. Seen on Spark 4.3.0.
+    it has none left. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
 
     def __init__(self, spark: SparkSession) -> None:
