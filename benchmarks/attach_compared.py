@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sluice.spark.cluster import standalone
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.executors import ExecutorWatch
 from sluice.testing.step_load.feed import LineFeed
 from sluice.testing.step_load.job import DRAINING, difference, local_cluster, session, start_query, wait_for
@@ -61,7 +61,7 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
     """In a process of its own: a JVM has one Spark application."""
     import sluice
 
-    cluster = standalone.read_state(home)
+    cluster = read_state(home)
     assert cluster is not None
     spark = session(cluster.master_url, **MODES[mode])
     attachment = None

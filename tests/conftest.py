@@ -39,9 +39,9 @@ def spark(java: None) -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The home of a cluster of two workers with six slots each; tests leave it as they found it."""
-    from sluice.spark.cluster import standalone
+    from sluice.spark.cluster import lifecycle, standalone
 
     home = tmp_path_factory.mktemp("cluster") / "home"
     standalone.up(home, workers=2, slots=6)
     yield home
-    standalone.down(home)
+    lifecycle.down(home)

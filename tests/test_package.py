@@ -59,6 +59,21 @@ except sluice.BadInputError as error:
     assert run_python(code) == "sluice.Topic needs the package pyarrow: install sluice[spark]"
 
 
+def test_a_package_that_is_too_old_is_not_called_missing():
+    code = """
+import sys
+sys.modules["pyspark.sql.datasource"] = None
+import sluice
+try:
+    sluice.stream_from
+except sluice.BadInputError as error:
+    print(error)
+"""
+    assert run_python(code) == (
+        "sluice.stream_from needs pyspark.sql.datasource: the installed pyspark is too old for it"
+    )
+
+
 def examples():
     for path in sorted((ROOT / "examples").glob("*.py")):
         yield pytest.param(path.read_text(), id=path.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 
 
 class SluiceError(Exception):
@@ -32,4 +33,6 @@ def needs_extra(what: str, extra: str) -> Iterator[None]:
         package = (error.name or "").partition(".")[0]
         if package in ("", "sluice"):
             raise
+        if package != error.name and find_spec(package) is not None:
+            raise BadInputError(f"{what} needs {error.name}: the installed {package} is too old for it") from error
         raise missing_extra(what, package, extra) from error

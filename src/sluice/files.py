@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import uuid
 from pathlib import Path
 
@@ -28,6 +29,13 @@ def replace_file(path: Path, content: bytes, *, durable: bool = False) -> None:
         raise
     if durable:
         _sync_folder(path.parent)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise the `OSError` that `replace_file` would, leaving nothing behind but the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def _sync_folder(folder: Path) -> None:

@@ -160,7 +160,7 @@ def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
         (["run", "q1", "--guard", "max_slots=0"], "max_slots must be at least 1, got 0"),
         (["run", "q1", "--sim-set", "nope=0"], "simulator has no parameter 'nope'; it has: "),
         (["run", "q1", "--duration", "0"], "duration_s must be above 0, got 0"),
-        (["run", "q1", "--duration", "soon"], "'--duration': Input should be a valid number"),
+        (["run", "q1", "--duration", "soon"], "'--duration': the value must be seconds or a time such as '30s'"),
         (["run", "q1", "--interval", "-5"], "interval_s must be above 0, got -5"),
         (["run", "q1", "--workload", "trace", "--workload-set", "path=HOLE"], "line 3: expected minute 1, got 2"),
         (["decide", "MISSING"], "cannot read observation"),

@@ -4,12 +4,12 @@ import json
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
-from sluice.journal.file import FileJournal, MemoryJournal, read_journal, read_runs
+from sluice.journal.file import FileJournal, MemoryJournal, Rotation, read_journal, read_runs
 from sluice.journal.records import Choice, Cycle, journal_schema
 from tests.journal.records import cycle, end, header, outcome
 
@@ -31,6 +31,7 @@ def test_what_is_appended_is_read_back_in_order(tmp_path):
     assert list(read_journal(path)) == RECORDS
 
 
+@settings(deadline=None)
 @given(cut=st.integers(0, 3000))
 def test_a_crash_in_mid_write_loses_at_most_the_last_line(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"
@@ -41,6 +42,53 @@ def test_a_crash_in_mid_write_loses_at_most_the_last_line(tmp_path_factory, cut)
     assert list(read_journal(path)) == RECORDS[:complete]
     write(path, [header()])
     assert list(read_journal(path)) == [*RECORDS[:complete], header()]
+
+
+def test_a_journal_that_grows_too_large_begins_anew_and_every_file_can_be_read_alone(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    journal = FileJournal(path, rotation=Rotation(at_bytes=3000, keep=2))
+    journal.append(header())
+    for number in range(30):
+        journal.append(cycle(number, action="apply"))
+        journal.append(outcome(number, 1, 2))
+    journal.append(end())
+    journal.close()
+    files = ["journal.jsonl.2", "journal.jsonl.1", "journal.jsonl"]
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted(files)
+    runs = [read_runs(tmp_path / name) for name in files]
+    assert [[run.header for run in found] for found in runs] == [[header()]] * 3
+    reports = [report for (run,) in runs for report in run.reports]
+    kept = [report.cycle.cycle for report in reports]
+    assert kept == list(range(kept[0], 30))
+    # a cycle and what came of it are never in different files
+    assert all(report.result.kind == "scaled" for report in reports)
+    assert runs[-1][0].end == end()
+    assert all((tmp_path / name).stat().st_size < 5000 for name in files)
+
+
+def test_a_journal_that_was_large_when_it_was_opened_is_rotated_as_well(tmp_path):
+    path = tmp_path / "journal.jsonl"
+    write(path, [header(seed=1), *(cycle(number) for number in range(20))])
+    journal = FileJournal(path, rotation=Rotation(at_bytes=100))
+    journal.append(header(seed=2))
+    journal.append(cycle(0))
+    journal.close()
+    assert [run.header.seed for run in read_runs(tmp_path / "journal.jsonl.1")] == [1, 2]
+    assert [run.header.seed for run in read_runs(path)] == [2]
+
+
+def test_files_that_cannot_be_renamed_do_not_end_a_journal(tmp_path, monkeypatch):
+    path = tmp_path / "journal.jsonl"
+    journal = FileJournal(path, rotation=Rotation(at_bytes=1))
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pathlib.Path.replace", refuse)
+    for record in RECORDS:
+        journal.append(record)
+    journal.close()
+    assert list(read_journal(path)) == RECORDS
 
 
 def test_a_torn_tail_longer_than_a_block_is_cut_off_too(tmp_path):

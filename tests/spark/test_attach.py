@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from sluice.cli import main
-from sluice.spark.cluster import standalone
+from sluice.journal.file import read_runs
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.topic import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -57,10 +58,27 @@ def test_executors_follow_the_load_and_a_killed_one_is_replaced(
     assert "ds2: counts " in told
 
 
+def test_what_other_sessions_and_batch_jobs_use_is_not_released(cluster: Path, tmp_path: Path) -> None:
+    run_program("-m", "sluice.testing.step_load.sessions", tmp_path, cluster)
+    result: dict[str, Any] = json.loads((tmp_path / "result.json").read_text())
+    assert result["fewest_while_the_other_session_works"] >= 2, result
+    assert result["fewest_while_a_batch_job_runs"] >= 2, result
+    assert result["failure"] is None
+    (run,) = read_runs(tmp_path / "journal.jsonl")
+    # both sessions call their query "counts"
+    most = max((cycle.observation.operators for cycle in run.cycles), key=len)
+    assert len(most) == 2
+    assert any(metrics.input_rate for cycle in run.cycles for metrics in cycle.observation.operators.values())
+    assert any(cycle.observation.other_busy for cycle in run.cycles)
+    idle = [cycle for cycle in run.cycles if cycle.recommendation.reason.startswith("idle")]
+    assert idle
+    assert not any(cycle.observation.other_busy for cycle in idle)
+
+
 @pytest.fixture(scope="module")
 def examples(cluster: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Path, Future[str]]]]:
     """Example -> its folder and what it prints. Two run side by side: most of their time they wait."""
-    state = standalone.read_state(cluster)
+    state = read_state(cluster)
     assert state is not None
     with ThreadPoolExecutor(2) as pool:
         running = {}

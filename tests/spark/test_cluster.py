@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +15,17 @@ import pytest
 
 from sluice.cli import main
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.cluster import standalone
+from sluice.spark.cluster import lifecycle, standalone
+from sluice.spark.cluster.plan import ClusterPlan, ClusterSize, Daemon
+from sluice.spark.cluster.processes import is_alive, marked_processes
+from sluice.spark.cluster.supervisor import PLAN_FILE
+from sluice.spark.cluster.workers import alive_workers
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+STARTS_A_PROCESS_THAT_OUTLIVES_IT = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)", sys.argv[1]], start_new_session=True)
+time.sleep(300)
+"""
 
 
 def processes_of(home: Path) -> list[int]:
@@ -27,7 +37,7 @@ def processes_of(home: Path) -> list[int]:
                 command = (entry / "cmdline").read_bytes()
             except OSError:
                 continue
-            if str(home).encode() in command and standalone.is_alive(int(entry.name)):
+            if str(home).encode() in command and is_alive(int(entry.name)):
                 found.append(int(entry.name))
     return found
 
@@ -48,6 +58,8 @@ def status(home: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
     return found
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_cluster_through_its_life(java: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / "cluster"
     try:
@@ -59,21 +71,23 @@ def test_a_cluster_through_its_life(java: None, tmp_path: Path, capsys: pytest.C
         # a master that dies is started anew, and its worker finds it
         os.kill(state.process_ids["master"], signal.SIGKILL)
         assert wait_until(lambda: _master(home) not in (None, state.process_ids["master"]))
-        again = standalone.read_state(home)
+        again = lifecycle.read_state(home)
         assert again is not None
         assert again.master_url == state.master_url
-        assert wait_until(lambda: len(standalone.alive_workers(again)) == 1)
+        assert wait_until(lambda: len(alive_workers(again)) == 1)
 
         # nothing outlives a supervisor that is killed, and it can be said and cleaned up
         os.kill(state.supervisor_pid, signal.SIGKILL)
-        assert wait_until(lambda: standalone.read_state(home) is None)
+        assert wait_until(lambda: lifecycle.read_state(home) is None)
         assert status(home, capsys) == {"running": False}
     finally:
-        standalone.down(home)
+        lifecycle.down(home)
     assert wait_until(lambda: not processes_of(home)), processes_of(home)
-    assert standalone.down(home) is False
+    assert lifecycle.down(home) is False
 
 
+@pytest.mark.spark
+@pytest.mark.slow
 def test_a_cluster_that_does_not_start_says_why(java: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "java-home" / "bin" / "java"
     program.parent.mkdir(parents=True)
@@ -88,13 +102,27 @@ def test_a_cluster_that_does_not_start_says_why(java: None, tmp_path: Path, monk
         SluiceError, match=r"did not start: (master|worker-0): Error: this Java is from 1995; .*logs"
     ) as error:
         standalone.up(home, workers=1, slots=1)
-    assert time.monotonic() - began_s < standalone.START_TIMEOUT_S
+    assert time.monotonic() - began_s < lifecycle.START_TIMEOUT_S
     assert "\n" not in str(error.value)
-    assert not processes_of(home)
+    assert wait_until(lambda: not processes_of(home)), processes_of(home)
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_what_daemons_have_started_ends_with_the_supervisor(tmp_path: Path, ending: signal.Signals) -> None:
+    mark = f"mark={tmp_path}/"
+    daemon = Daemon(command=[sys.executable, "-c", STARTS_A_PROCESS_THAT_OUTLIVES_IT, mark])
+    size = ClusterSize(workers=1, slots=1)
+    plan = ClusterPlan(kind="yarn", size=size, master_url="", web_url="", daemons={"daemon": daemon}, mark=mark)
+    (tmp_path / PLAN_FILE).write_text(plan.to_json())
+    supervisor = subprocess.Popen([sys.executable, "-m", "sluice.spark.cluster.supervisor", str(tmp_path)])
+    assert wait_until(lambda: len(marked_processes(mark)) == 2)
+    supervisor.send_signal(ending)
+    supervisor.wait()
+    assert wait_until(lambda: not marked_processes(mark), patience_s=20)
 
 
 def _master(home: Path) -> int | None:
-    state = standalone.read_state(home)
+    state = lifecycle.read_state(home)
     return state.process_ids["master"] if state else None
 
 

@@ -10,27 +10,91 @@ from pathlib import Path
 
 import pytest
 
+from sluice.cli.doctor import show
 from sluice.errors import BadInputError
-from sluice.spark.doctor import check_disk, diagnose, judge_amount, judge_java
+from sluice.spark.doctor import (
+    SUPPORTED,
+    Finding,
+    check_disk,
+    diagnose,
+    judge_amount,
+    judge_java,
+    judge_packages,
+    judge_python,
+    judge_spark,
+)
 from sluice.spark.session import java_home_problem, open_session
+from sluice.testing.spark_versions import VERSIONS
 
 
 @pytest.mark.parametrize(
-    ("said", "verdict"),
+    ("said", "spark", "verdict"),
     [
-        ('openjdk version "17.0.15" 2025-04-15', "ok"),
-        ('openjdk version "21" 2023-09-19', "ok"),
-        ('java version "19.0.1" 2022-10-18', "warning"),
-        ('openjdk version "11.0.20" 2023-07-18', "problem"),
-        ('java version "1.8.0_391"', "problem"),
-        ("command not understood", "problem"),
-        ("", "problem"),
+        ('openjdk version "17.0.15" 2025-04-15', "4.3.0", "ok"),
+        ('openjdk version "21" 2023-09-19', "4.0.5", "ok"),
+        ('openjdk version "21" 2023-09-19', "3.5.9", "warning"),
+        ('openjdk version "11.0.20" 2023-07-18', "3.5.9", "ok"),
+        ('java version "1.8.0_391"', "3.5.9", "ok"),
+        ('java version "1.7.0_80"', "3.5.9", "problem"),
+        ('java version "19.0.1" 2022-10-18', None, "warning"),
+        ('openjdk version "25" 2025-09-16', "4.1.4", "warning"),
+        ('openjdk version "11.0.20" 2023-07-18', "4.0.5", "problem"),
+        ('java version "1.8.0_391"', "4.3.0", "problem"),
+        ("command not understood", "4.3.0", "problem"),
+        ("", None, "problem"),
     ],
 )
-def test_java_is_judged_by_its_version(said, verdict):
-    finding = judge_java(said)
+def test_java_is_judged_by_its_version_and_that_of_spark(said, spark, verdict):
+    finding = judge_java(said, spark)
     assert finding.verdict == verdict
     assert bool(finding.advice) == (verdict != "ok")
+
+
+def test_the_advice_names_what_fits():
+    assert judge_java('openjdk version "11.0.20"', "4.0.5").advice == (
+        "Spark 4.0 needs Java 17 or 21, on the PATH or in JAVA_HOME"
+    )
+    assert judge_java('java version "1.7.0_80"', "3.5.9").advice.startswith("Spark 3.5 needs Java 8, 11 or 17")
+
+
+@pytest.mark.parametrize(
+    ("version", "verdict", "advice"),
+    [
+        (None, "problem", "install sluice[spark]"),
+        ("3.4.4", "problem", "sluice works with pyspark 3.5 to 4.3"),
+        ("4.4.0", "problem", "sluice works with pyspark 3.5 to 4.3"),
+        ("3.5.9", "warning", "attach and submit work; pipelines ('sluice run --engine spark') need pyspark 4.3"),
+        ("4.3.0", "ok", ""),
+    ],
+)
+def test_spark_is_judged_by_its_version(version, verdict, advice):
+    finding = judge_spark(version)
+    assert (finding.verdict, finding.advice) == (verdict, advice)
+
+
+@pytest.mark.parametrize(
+    ("version", "spark", "advice"),
+    [
+        ((3, 9, 18), "3.5.9", "sluice needs Python 3.10 or newer"),
+        ((3, 10, 13), "3.5.9", ""),
+        ((3, 10, 13), "4.3.0", "Spark 4.3 needs Python 3.11 or newer"),
+        ((3, 11, 7), "4.3.0", ""),
+    ],
+)
+def test_python_is_judged_for_sluice_and_for_spark(version, spark, advice):
+    finding = judge_python(version, spark)
+    assert (finding.verdict, finding.advice) == ("problem" if advice else "ok", advice)
+
+
+def test_the_versions_that_are_tried_are_those_that_are_supported():
+    assert [version.rpartition(".")[0] for version in VERSIONS] == list(SUPPORTED)
+
+
+def test_packages_that_attach_does_without_are_no_problem():
+    assert judge_packages({"pyarrow": "26.0.1", "pandas": "2.3.3"}).verdict == "ok"
+    assert judge_packages({"pyarrow": None, "pandas": None}).found == "pyarrow and pandas missing"
+    assert judge_packages({"pyarrow": None, "pandas": "2.3.3"}).verdict == "warning"
+    assert judge_packages({"pyarrow": "26.0.1", "pandas": "3.0.0"}).verdict == "problem"
 
 
 @pytest.mark.parametrize(("free_mb", "verdict"), [(400, "problem"), (1000, "warning"), (9000, "ok")])
@@ -53,7 +117,7 @@ def test_every_check_reports_even_if_one_breaks(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sluice.spark.doctor.check_memory", broken)
     findings = {finding.check: finding for finding in diagnose(tmp_path)}
-    assert set(findings) == {"Java", "Python", "packages", "memory", "cores", "ports", "disk"}
+    assert set(findings) == {"Spark", "Java", "Python", "packages", "memory", "cores", "ports", "disk"}
     assert findings["memory"].verdict == "warning"
 
 
@@ -68,6 +132,13 @@ def test_without_java_starting_is_bad_input_in_one_line(monkeypatch):
     )
 
 
+def test_pipelines_on_an_older_spark_are_bad_input_in_one_line(monkeypatch):
+    monkeypatch.setattr("pyspark.__version__", "3.5.9")
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
+    with pytest.raises(BadInputError, match=r"pipelines need pyspark 4.3, got 3.5.9; sluice.attach works with it"):
+        open_session("test", threads=1)
+
+
 def test_the_command_prints_json_and_fails_where_spark_could_not_run():
     sluice = [str(Path(sys.executable).with_name("sluice")), "doctor", "--json"]
     environment = {**os.environ, "JAVA_HOME": "/nowhere"}
@@ -77,3 +148,8 @@ def test_the_command_prints_json_and_fails_where_spark_could_not_run():
     assert verdicts["Python"] == "ok"
     assert done.returncode == 1
     assert "JAVA_HOME is '/nowhere'" in done.stderr
+
+
+def test_the_table_shows_the_extra_to_install(capsys):
+    show([Finding("Spark", "problem", "pyspark is missing", "install sluice[spark]")])
+    assert "sluice[spark]" in capsys.readouterr().out

@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sluice.cli.app import app
+from sluice.cli.durations import parse_seconds
 from sluice.cli.listings import AsJson
 from sluice.cli.run import ENGINE_DEFAULTS
 from sluice.cli.settings import parse_settings
@@ -49,12 +50,24 @@ def bench(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, 2, ...")] = 10,
     engine: Annotated[str, typer.Option(help="What runs them: sim, or spark, one after the other.")] = "sim",
     duration: Annotated[
-        float | None, typer.Option(help="Seconds per run; default: the whole pattern on sim, 300 on spark.")
+        float | None,
+        typer.Option(
+            parser=parse_seconds,
+            metavar="TIME",
+            help="Length of a run, e.g. 300 or 5m; default: the whole pattern on sim, 300 on spark.",
+        ),
     ] = None,
     interval: Annotated[
-        float | None, typer.Option(help="Seconds between decisions; default: 15 on sim, 10 on spark.")
+        float | None,
+        typer.Option(
+            parser=parse_seconds,
+            metavar="TIME",
+            help="Time between decisions, e.g. 15 or 30s; default: 15 on sim, 10 on spark.",
+        ),
     ] = None,
-    slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
+    slo: Annotated[
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Latency objective, e.g. 30 or 30s.")
+    ] = 30.0,
     guard: Annotated[Names, typer.Option("--guard", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
     sim_set: Annotated[Names, typer.Option("--sim-set", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
     baseline: Annotated[str, typer.Option(help="The policy to compare the others with, seed by seed.")] = "ds2",

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from sluice.cli.app import app
@@ -26,22 +27,22 @@ def doctor(
 ) -> None:
     """Check what Spark needs here, and say how to repair it.
 
-    That is Java, Python, packages, memory, cores, ports and disk. Exit code 1 if something would keep Spark from
-    running; warnings alone are fine.
+    That is Spark, Java, Python and whether their versions fit, packages, memory, cores, ports and disk. Exit code 1 if
+    something would keep Spark from running; warnings alone are fine.
     """
     findings = diagnose(root)
     if as_json:
         print(json.dumps([asdict(finding) for finding in findings], indent=2))
     else:
-        _show(findings)
+        show(findings)
     problems = [finding for finding in findings if finding.verdict == "problem"]
     if problems:
         raise SluiceError("; ".join(f"{finding.check}: {finding.advice}" for finding in problems))
 
 
-def _show(findings: list[Finding]) -> None:
+def show(findings: list[Finding]) -> None:
     table = Table("check", "", "found", "advice")
     for finding in findings:
         colour = COLOURS[finding.verdict]
-        table.add_row(finding.check, f"[{colour}]{finding.verdict}[/]", finding.found, finding.advice)
+        table.add_row(finding.check, f"[{colour}]{finding.verdict}[/]", escape(finding.found), escape(finding.advice))
     Console().print(table)

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from sluice.cli.app import app
+from sluice.cli.durations import parse_seconds
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.files import replace_file
@@ -25,8 +26,12 @@ def profile_command(
     pipeline: Annotated[str, typer.Argument(help="A built-in pipeline; see 'sluice pipelines'.")],
     out: Annotated[Path | None, typer.Option(help="File to write; default: PIPELINE-profile.json.")] = None,
     parallelism: Annotated[str, typer.Option(help="Parallelisms to measure at.")] = "1,2,4",
-    measure: Annotated[float, typer.Option(help="Seconds measured at each of them.")] = 12.0,
-    settle: Annotated[float, typer.Option(help="Seconds left out after each change.")] = 5.0,
+    measure: Annotated[
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Time measured at each of them.")
+    ] = 12.0,
+    settle: Annotated[
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Time left out after each change.")
+    ] = 5.0,
     seed: Annotated[int, typer.Option(help="Same seed, same records.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--pipeline-set", metavar="KEY=VALUE", help="Pipeline parameter, e.g. paced=no.")

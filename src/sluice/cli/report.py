@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from sluice.cli.app import app
-from sluice.cli.listings import AsJson
+from sluice.cli.listings import AsJson, Price
 from sluice.errors import SluiceError
 from sluice.lab.report.content import collect
 from sluice.lab.report.export import write_csv, write_pictures
@@ -30,16 +30,17 @@ def report(
     baseline: Annotated[
         str | None, typer.Option(help="Whom the others are compared with; default: ds2, or the first policy.")
     ] = None,
+    price: Price = None,
     as_json: AsJson = False,
 ) -> None:
     """Make one HTML page of a run, a bench, or several of them.
 
-    The page is one file and needs no network: it can be mailed, and opened on a phone. Plots and tables can be
-    saved from it.
+    The report of an attachment begins with what it saved. The page is one file and needs no network: it can be
+    mailed, and opened on a phone. Plots and tables can be saved from it.
 
     Example: sluice report runs/small --csv runs/small/csv
     """
-    content = collect(folders, baseline)
+    content = collect(folders, baseline, price)
     path = out or (folders[0] if folders[0].is_dir() else folders[0].parent) / "report.html"
     written = [path]
     try:
@@ -49,6 +50,10 @@ def report(
     except OSError as error:
         raise SluiceError(f"cannot write the report: {error}") from error
     if as_json:
-        print(json.dumps({"page": str(path), "files": [str(found) for found in written]}, indent=2))
+        facts = {"page": str(path), "files": [str(found) for found in written]}
+        print(json.dumps({**facts, **({"savings": content.savings} if content.savings else {})}, indent=2))
     else:
+        for saved in content.savings.values():
+            for sentence in saved["sentences"]:
+                Console(highlight=False).print(sentence, soft_wrap=True, markup=False)
         Console().print(f"report: {path}" + (f" and {len(written) - 1} files" if written[1:] else ""), soft_wrap=True)

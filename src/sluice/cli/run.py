@@ -18,6 +18,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sluice.cli.app import app
+from sluice.cli.durations import parse_seconds
 from sluice.cli.settings import parse_settings
 from sluice.cli.view import RunView
 from sluice.control.guards import Guards
@@ -74,17 +75,28 @@ def run_command(
     workload: Annotated[str, typer.Option(help="How records arrive; see 'sluice workloads'.")] = "cosine",
     duration: Annotated[
         float | None,
-        typer.Option(help="Length in seconds of engine time; default: the whole pattern on sim, 300 on spark."),
+        typer.Option(
+            parser=parse_seconds,
+            metavar="TIME",
+            help="Length in engine time, e.g. 300 or 5m; default: the whole pattern on sim, 300 on spark.",
+        ),
     ] = None,
     interval: Annotated[
-        float | None, typer.Option(help="Seconds between decisions; default: 15 on sim, 10 on spark.")
+        float | None,
+        typer.Option(
+            parser=parse_seconds,
+            metavar="TIME",
+            help="Time between decisions, e.g. 15 or 30s; default: 15 on sim, 10 on spark.",
+        ),
     ] = None,
     speedup: Annotated[
         float | None,
         typer.Option(help="How much faster the workload's own time runs; default: 1 on sim, to fit on spark."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same run.")] = 0,
-    slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
+    slo: Annotated[
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Latency objective, e.g. 30 or 30s.")
+    ] = 30.0,
     settings: Annotated[Settings, typer.Option("--set", metavar="KEY=VALUE", help="Policy parameter.")] = None,
     guard: Annotated[
         Settings, typer.Option("--guard", metavar="KEY=VALUE", help="Guard: cooldown_s, max_step, max_slots, ...")

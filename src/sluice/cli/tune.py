@@ -12,6 +12,7 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.bench import Names, On, Processes, narrow_table, run_with_progress
+from sluice.cli.durations import parse_seconds
 from sluice.cli.listings import AsJson
 from sluice.journal.records import Choice
 from sluice.lab.bench.grid import grid
@@ -33,7 +34,9 @@ def tune(
         int | None, typer.Option("--random", min=1, help="Try only so many combinations, chosen at random.")
     ] = None,
     late_weight: Annotated[float, typer.Option(min=0, help="Price of lateness in the score.")] = LATE_WEIGHT,
-    slo: Annotated[float, typer.Option(help="Latency objective in seconds.")] = 30.0,
+    slo: Annotated[
+        float, typer.Option(parser=parse_seconds, metavar="TIME", help="Latency objective, e.g. 30 or 30s.")
+    ] = 30.0,
     on: On = None,
     processes: Processes = None,
     as_json: AsJson = False,

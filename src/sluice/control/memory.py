@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import BadInputError
-from sluice.files import replace_file
+from sluice.files import check_replaceable, replace_file
 from sluice.protocol import EMPTY_MEMORY, Memory
 
 FORMAT_VERSION = 1
@@ -43,6 +43,13 @@ class MemoryStore:
             )
         memory: dict[str, Any] = saved["memory"]
         return memory
+
+    def check_writable(self) -> None:
+        """Refuse a place where nothing can be saved, before there is anything to save."""
+        try:
+            check_replaceable(self.path)
+        except OSError as error:
+            raise BadInputError(f"cannot write memory {str(self.path)!r}: {error.strerror}") from error
 
     def problem(self, memory: Memory) -> str | None:
         """Why this memory cannot be saved, or None."""

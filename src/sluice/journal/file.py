@@ -10,6 +10,7 @@ import json
 import os
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 
 from sluice.errors import BadInputError
 from sluice.journal.legacy import upgrade
-from sluice.journal.records import FORMAT, RECORD, AnyRecord, End, RunHeader
+from sluice.journal.records import FORMAT, RECORD, AnyRecord, Cycle, End, RunHeader
 from sluice.journal.results import CycleReport, RunLog, reports_of, runs_of
 from sluice.model.base import first_problem
 
@@ -60,31 +61,82 @@ class MemoryJournal:
         return next((record for record in reversed(self._records) if isinstance(record, End)), None)
 
 
-class FileJournal:
-    """One file, appended to; with `durable` every line is on the disk before `append` returns."""
+@dataclass(frozen=True, kw_only=True)
+class Rotation:
+    """When a journal's file becomes `NAME.1` and another begins, and how many old ones are kept."""
 
-    def __init__(self, path: Path, *, durable: bool = True) -> None:
+    at_bytes: int = 64_000_000
+    keep: int = 2
+
+    def __post_init__(self) -> None:
+        if self.at_bytes < 1 or self.keep < 1:
+            raise ValueError(f"a rotation needs at_bytes and keep above 0, got {self.at_bytes} and {self.keep}")
+
+
+class FileJournal:
+    """One file, appended to; with `durable` every line is on the disk before `append` returns.
+
+    With a rotation the file begins anew between two cycles, with the header of the run, so each file can be read alone.
+    """
+
+    def __init__(self, path: Path, *, durable: bool = True, rotation: Rotation | None = None) -> None:
         self.path = path
         self._durable = durable
+        self._rotation = rotation
+        self._header: RunHeader | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._file = _open(path)
         except OSError as error:
             raise BadInputError(f"cannot write journal {str(path)!r}: {error.strerror}") from error
-        os.ftruncate(self._file, _intact_length(self._file))
+        self._size = _intact_length(self._file)
+        os.ftruncate(self._file, self._size)
 
     def append(self, record: AnyRecord) -> None:
+        if isinstance(record, RunHeader):
+            self._header = record
+        elif isinstance(record, Cycle) and self._rotation and self._size >= self._rotation.at_bytes:
+            self._rotate(self._rotation)
+        self._write(record)
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _write(self, record: AnyRecord) -> None:
         line = record.to_json().encode() + b"\n"
         written = os.write(self._file, line)
         while written < len(line):
             written += os.write(self._file, line[written:])
         if self._durable:
             os.fsync(self._file)
+        self._size += len(line)
 
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+    def _rotate(self, rotation: Rotation) -> None:
+        """Where files cannot be renamed the journal goes on in the one it has."""
+        try:
+            for number in range(rotation.keep, 0, -1):
+                newer = rotated(self.path, number - 1) if number > 1 else self.path
+                if newer.exists():
+                    newer.replace(rotated(self.path, number))
+            fresh = _open(self.path)
+        except OSError:
+            self._size = 0
+            return
+        self.close()
+        self._file, self._size = fresh, 0
+        if self._header is not None:
+            self._write(self._header)
+
+
+def rotated(path: Path, number: int) -> Path:
+    """The file that was rotated away as the last but so many."""
+    return path.with_name(f"{path.name}.{number}")
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
 
 
 def _intact_length(file: int) -> int:

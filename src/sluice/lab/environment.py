@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 
 from sluice import __version__
 
@@ -15,7 +15,7 @@ PACKAGES = ("numpy", "numba", "scipy", "pyspark", "pyarrow", "scikit-learn")
 def environment() -> dict[str, str | int]:
     """Date, machine and versions."""
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "sluice": __version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

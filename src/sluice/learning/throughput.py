@@ -130,7 +130,7 @@ def nonnegative_least_squares(rows: Vector, targets: Vector) -> Vector:
         is_free[np.argmax(pull)] = True
         while True:
             solved = np.zeros_like(weights)
-            solved[is_free] = np.linalg.lstsq(rows[:, is_free], targets)[0]
+            solved[is_free] = np.linalg.lstsq(rows[:, is_free], targets, rcond=None)[0]
             blocking = is_free & (solved <= 0)
             if not blocking.any():
                 break

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from pydantic import model_validator
+from typing_extensions import Self
 
 from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Positive
 

@@ -5,9 +5,10 @@ Units everywhere: rates in records/s, time in seconds, lag in records, shares be
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from pydantic import ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 from sluice.model.base import Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
 from sluice.model.recommendation import InstanceMix
@@ -75,6 +76,12 @@ class Observation(Frozen):
     edges: tuple[tuple[Name, Name], ...] = ()
     latency_samples_s: tuple[NonNegative, ...] = Field(
         (), description="waiting time of the record being read, sampled evenly over the window"
+    )
+    at_work: bool | None = Field(
+        None, description="whether the job was seen at work in the window, also where nothing is measured yet"
+    )
+    other_busy: Share | None = Field(
+        None, description="share of all slots used by work that is no operator's; null: there was no such work"
     )
 
     @model_validator(mode="after")

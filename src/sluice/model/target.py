@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism
 from sluice.model.cluster import Placement

@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from sluice.errors import BadInputError
 from sluice.model import Cluster, Edge, Graph, Operator, Placement, Topology

@@ -10,18 +10,34 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from sluice.spark.session import java_command, java_home_problem
+from sluice.spark.session import NEEDED_SPARK, java_command, java_home_problem
 
 Verdict = Literal["ok", "warning", "problem"]
 
-OLDEST_PYTHON = (3, 11)
-JAVA_VERSIONS = (17, 21, 25)
-"""What Spark 4.3 is tested with."""
+
+@dataclass(frozen=True)
+class Needs:
+    """What one line of Spark is released for."""
+
+    oldest_python: tuple[int, int]
+    java: tuple[int, ...]
+
+
+OLDEST_PYTHON = (3, 10)
+"""What sluice itself needs."""
+SUPPORTED = {
+    "3.5": Needs((3, 8), (8, 11, 17)),
+    "4.0": Needs((3, 9), (17, 21)),
+    "4.1": Needs((3, 10), (17, 21)),
+    "4.2": Needs((3, 10), (17, 21)),
+    "4.3": Needs((3, 11), (17, 21, 25)),
+}
+NEWEST = list(SUPPORTED)[-1]
 LEAST_MEMORY_MB = 2000
 GOOD_MEMORY_MB = 4000
 LEAST_DISK_MB = 500
@@ -41,10 +57,12 @@ class Finding:
 
 def diagnose(folder: Path) -> list[Finding]:
     """All checks; `folder` is where topics and checkpoints are going to be."""
+    spark = _version("pyspark")
     checks: list[tuple[str, Callable[[], Finding]]] = [
-        ("Java", check_java),
-        ("Python", check_python),
-        ("packages", check_packages),
+        ("Spark", lambda: judge_spark(spark)),
+        ("Java", lambda: check_java(spark)),
+        ("Python", lambda: judge_python(sys.version_info[:3], spark)),
+        ("packages", lambda: judge_packages({name: _version(name) for name in ("pyarrow", "pandas")})),
         ("memory", check_memory),
         ("cores", check_cores),
         ("ports", check_ports),
@@ -53,7 +71,19 @@ def diagnose(folder: Path) -> list[Finding]:
     return [_guarded(name, check) for name, check in checks]
 
 
-def check_java() -> Finding:
+def judge_spark(version: str | None) -> Finding:
+    span = f"{next(iter(SUPPORTED))} to {NEWEST}"
+    if version is None:
+        return Finding("Spark", "problem", "pyspark is missing", "install sluice[spark]")
+    if _line(version) not in SUPPORTED:
+        return Finding("Spark", "problem", f"pyspark {version}", f"sluice works with pyspark {span}")
+    if _line(version) != NEEDED_SPARK:
+        advice = f"attach and submit work; pipelines ('sluice run --engine spark') need pyspark {NEEDED_SPARK}"
+        return Finding("Spark", "warning", f"pyspark {version}", advice)
+    return Finding("Spark", "ok", f"pyspark {version}")
+
+
+def check_java(spark: str | None) -> Finding:
     problem = java_home_problem()
     if problem:
         return Finding("Java", "problem", "none", problem)
@@ -63,40 +93,60 @@ def check_java() -> Finding:
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return Finding("Java", "problem", "does not start", f"{java_command()} -version: {error}")
-    return judge_java(said)
+    return judge_java(said, spark)
 
 
-def judge_java(said: str) -> Finding:
-    """From what `java -version` prints."""
+def judge_java(said: str, spark: str | None = None) -> Finding:
+    """From what `java -version` prints, for this version of Spark."""
+    name, fitting = f"Spark {_known_line(spark)}", SUPPORTED[_known_line(spark)].java
+    listed = f"Java {', '.join(map(str, fitting[:-1]))} or {fitting[-1]}"
     found = re.search(r'version "(\d+)(?:\.(\d+))?', said)
     if not found:
         first = said.strip().splitlines()[0] if said.strip() else "nothing"
-        return Finding("Java", "problem", first, "java -version names no version; install Java 17 or 21")
+        return Finding("Java", "problem", first, f"java -version names no version; install {listed}")
     major = int(found.group(1)) if found.group(1) != "1" else int(found.group(2) or 0)
-    if major < JAVA_VERSIONS[0]:
-        return Finding("Java", "problem", f"Java {major}", "Spark needs Java 17 or 21 on the PATH or in JAVA_HOME")
-    if major not in JAVA_VERSIONS:
-        return Finding("Java", "warning", f"Java {major}", "Spark is tested with Java 17 and 21")
+    if major < fitting[0]:
+        return Finding("Java", "problem", f"Java {major}", f"{name} needs {listed}, on the PATH or in JAVA_HOME")
+    if major not in fitting:
+        return Finding("Java", "warning", f"Java {major}", f"{name} is released for {listed}")
     return Finding("Java", "ok", f"Java {major}")
 
 
-def check_python() -> Finding:
-    found = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info[:2] < OLDEST_PYTHON:
-        return Finding("Python", "problem", found, f"sluice needs Python {'.'.join(map(str, OLDEST_PYTHON))} or newer")
+def judge_python(version: tuple[int, int, int], spark: str | None = None) -> Finding:
+    found, line = ".".join(map(str, version)), _known_line(spark)
+    for who, oldest in (("sluice", OLDEST_PYTHON), (f"Spark {line}", SUPPORTED[line].oldest_python)):
+        if version[:2] < oldest:
+            return Finding("Python", "problem", found, f"{who} needs Python {'.'.join(map(str, oldest))} or newer")
     return Finding("Python", "ok", found)
 
 
-def check_packages() -> Finding:
-    versions = {}
-    for name in ("pyspark", "pyarrow", "pandas"):
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            return Finding("packages", "problem", f"{name} is missing", "install sluice[spark]")
-    if int(versions["pandas"].split(".")[0]) >= 3:
-        return Finding("packages", "problem", f"pandas {versions['pandas']}", "PySpark 4.3 needs pandas below 3")
+def judge_packages(versions: Mapping[str, str | None]) -> Finding:
+    """Those that pipelines and topics need; `attach` needs none of them."""
+    missing = [name for name, version in versions.items() if version is None]
+    if missing:
+        advice = "attach does without; install sluice[spark] for pipelines and topics"
+        return Finding("packages", "warning", f"{' and '.join(missing)} missing", advice)
+    if int((versions.get("pandas") or "0").split(".")[0]) >= 3:
+        return Finding("packages", "problem", f"pandas {versions['pandas']}", "PySpark needs pandas below 3")
     return Finding("packages", "ok", ", ".join(f"{name} {version}" for name, version in versions.items()))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _line(version: str) -> str:
+    """3.5.9 -> 3.5"""
+    return ".".join(version.split(".")[:2])
+
+
+def _known_line(version: str | None) -> str:
+    """The line to judge by: the newest one where Spark is missing or unknown."""
+    line = _line(version or NEWEST)
+    return line if line in SUPPORTED else NEWEST
 
 
 def check_memory() -> Finding:

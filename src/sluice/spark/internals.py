@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import SluiceError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 Json = dict[str, Any]
 
@@ -44,6 +43,14 @@ def _needs(spark: SparkSession, call: str) -> Iterator[None]:
         raise MissingCallError(f"Spark {spark.version} has no {call}, which sluice needs: {error}") from error
 
 
+def is_session(spark: object) -> bool:
+    """Whether it is a SparkSession at all, of Spark Connect or not.
+
+    Seen on Spark 4.3.0.
+    """
+    return hasattr(type(spark), "readStream")
+
+
 def is_connect(spark: SparkSession) -> bool:
     """Whether the session is one of Spark Connect, which has no driver in this process.
 
@@ -55,7 +62,7 @@ def is_connect(spark: SparkSession) -> bool:
 def has_ended(spark: SparkSession) -> bool:
     """Whether the application was stopped, here or in its JVM; not known of one that does not answer: false.
 
-    Seen on Spark 4.3.0.
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
     from py4j.protocol import Py4JError
 
@@ -139,8 +146,10 @@ class StatusStore:
         found: list[Json] = json.loads(self._mapper.writeValueAsString(self._store.executorList(True)))
         return found
 
-    def has_active_jobs(self) -> bool:
-        return len(self._tracker.getActiveJobIds()) > 0
+    def active_job_ids(self) -> list[int]:
+        """Jobs that run now, of all sessions and threads of the application."""
+        found: list[int] = json.loads(self._arrays.toString(self._tracker.getActiveJobIds()))
+        return found
 
     def _found(self, get: Callable[[int], Any], key: int) -> Json | None:
         from py4j.protocol import Py4JJavaError
@@ -158,22 +167,23 @@ class ProgressListener:
     """Hands every progress event on as JSON, called in Spark's listener thread.
 
     PySpark's own listener copies each event field by field through the gateway, some hundred calls per batch; this one
-    asks for the text. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    asks for the text. Spark hands a listener the events of one session's queries: `streams` is that session's manager
+    of queries, by default the one of `spark`. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
 
-    def __init__(self, spark: SparkSession, on_progress: Callable[[Json], None]) -> None:
+    def __init__(self, spark: SparkSession, on_progress: Callable[[Json], None], streams: Any = None) -> None:
         from pyspark import java_gateway
 
         self._on_progress = on_progress
         with _needs(spark, "streaming query listener"):
             gateway: Any = java_gateway
-            self._streams: Any = spark.streams._jsqm
+            self.streams: Any = spark.streams._jsqm if streams is None else streams
             gateway.ensure_callback_server_started(spark.sparkContext._gateway)
             self._listener = _jvm(spark).org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self)
-            self._streams.addListener(self._listener)
+            self.streams.addListener(self._listener)
 
     def close(self) -> None:
-        self._streams.removeListener(self._listener)
+        self.streams.removeListener(self._listener)
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802
         pass
@@ -189,6 +199,106 @@ class ProgressListener:
 
     class Java:
         implements = ("org.apache.spark.sql.streaming.PythonStreamingQueryListener",)
+
+
+class RunningQuery:
+    """One run of a query of any session, as Spark executes it.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+
+    def __init__(self, execution: Any) -> None:
+        self._execution = execution
+        self.query_id = str(execution.id().toString())
+        self.run_id = str(execution.runId().toString())
+        self.name: str | None = execution.name()
+
+    def status(self) -> Json:
+        """`message`, `isTriggerActive` and `isDataAvailable`, as in PySpark's status of a query."""
+        found: Json = json.loads(self._execution.status().json())
+        return found
+
+    def trigger_interval_s(self) -> float | None:
+        """The interval of a processing-time trigger; null for other triggers and where Spark does not say."""
+        from py4j.protocol import Py4JError
+
+        try:
+            interval_ms = self._execution.trigger().intervalMs()
+        except Py4JError:
+            return None
+        return interval_ms / 1000 if interval_ms else None
+
+    @property
+    def streams(self) -> Any:
+        """What manages the queries of its session."""
+        return self._execution.sparkSession().streams()
+
+
+class ApplicationQueries:
+    """The running queries of all sessions of an application, and their progress.
+
+    Sessions share a state, which has the running queries of all of them; where a version of Spark lacks it, only those
+    of the given session are known. A listener is added to a session when a query of it is first seen, and removed when
+    it has none left. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._on_progress: Callable[[Json], None] | None = None
+        self._own: ProgressListener | None = None
+        self._others: list[ProgressListener] = []
+        self._seen = ""
+        self.run_ids: frozenset[str] = frozenset()
+        """Runs there were at the last look."""
+        with _needs(spark, "streaming query manager"):
+            self._own_streams: Any = spark.streams._jsqm
+        self._shared: Any = None
+        with suppress(MissingCallError), _needs(spark, "activeStreamingQueries"):
+            self._shared = spark._jsparkSession.sharedState().activeStreamingQueries()
+
+    def running(self) -> list[RunningQuery]:
+        """By id, which a query keeps with its checkpoint."""
+        found = sorted((RunningQuery(one) for one in self._executions()), key=lambda query: query.query_id)
+        self.run_ids = frozenset(query.run_id for query in found)
+        return found
+
+    def listen(self, on_progress: Callable[[Json], None]) -> None:
+        """Hand on the progress of the session's queries, and of other sessions' from the next `refresh` on."""
+        self._on_progress = on_progress
+        self._own = ProgressListener(self._spark, on_progress)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Follow sessions that begin or end to have queries; one call to Spark while nothing changes."""
+        if self._on_progress is None or self._shared is None:
+            return
+        seen = str(self._shared.toString())
+        if seen == self._seen:
+            return
+        managers: list[Any] = []
+        for query in self.running():
+            if query.streams != self._own_streams and query.streams not in managers:
+                managers.append(query.streams)
+        for listener in [one for one in self._others if one.streams not in managers]:
+            self._others.remove(listener)
+            listener.close()
+        known = [one.streams for one in self._others]
+        for streams in managers:
+            if streams not in known:
+                self._others.append(ProgressListener(self._spark, self._on_progress, streams))
+        self._seen = seen
+
+    def close(self) -> None:
+        for listener in [*self._others, *([self._own] if self._own else [])]:
+            listener.close()
+        self._own, self._others = None, []
+
+    def _executions(self) -> list[Any]:
+        if self._shared is not None:
+            # Py4J's own `values` asks for key after key, and a query may end in between
+            return list(_jvm(self._spark).java.util.Collections.list(self._shared.elements()))
+        with _needs(self._spark, "streamingQuery"):
+            return [wrapper.streamingQuery() for wrapper in self._own_streams.active()]
 
 
 def request_executors(spark: SparkSession, total: int) -> None:
@@ -233,25 +343,10 @@ def kill_idle_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]:
         return [str(ended.apply(position)) for position in range(ended.length())]
 
 
-def trigger_interval_s(query: StreamingQuery) -> float | None:
-    """The interval of a processing-time trigger; null for other triggers and where Spark does not say.
-
-    Seen on Spark 4.3.0.
-    """
-    from py4j.protocol import Py4JError
-
-    java_query: Any = query._jsq
-    try:
-        interval_ms = java_query.streamingQuery().trigger().intervalMs()
-    except Py4JError:
-        return None
-    return interval_ms / 1000 if interval_ms else None
-
-
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     """Rewrite the state of a stopped query, whose last batch is committed, into another number of partitions.
 
-    Seen on Spark 4.3.0.
+    Seen on Spark 4.3.0; 3.5, 4.0 and 4.1 do not have it.
     """
     with _needs(spark, "checkpoint manager that repartitions state"):
         repartition: Any = spark._streamingCheckpointManager.repartition
@@ -259,13 +354,19 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
 
 def analyzed_plan(frame: DataFrame) -> Any:
-    """The analyzed logical plan, for `check_streaming` and `keeps_state`. Seen on Spark 4.3.0."""
+    """The analyzed logical plan, for `check_streaming` and `keeps_state`.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     with _needs(frame.sparkSession, "analyzed plan"):
         return frame._jdf.queryExecution().analyzed()
 
 
 def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
-    """What Spark checks when a query starts, raised as its `AnalysisException`. Seen on Spark 4.3.0."""
+    """What Spark checks when a query starts, raised as its `AnalysisException`.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     with _needs(spark, "UnsupportedOperationChecker"):
         jvm = _jvm(spark)
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
@@ -273,7 +374,10 @@ def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
 
 
 def keeps_state(plan: Any, stateful_nodes: Collection[str]) -> bool:
-    """Whether a streaming node of these names, or a join of two streams, is in the plan. Seen on Spark 4.3.0."""
+    """Whether a streaming node of these names, or a join of two streams, is in the plan.
+
+    Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    """
     found = plan.children()
     children = [found.apply(index) for index in range(found.size())]
     name = plan.nodeName()
@@ -287,7 +391,7 @@ def keeps_state(plan: Any, stateful_nodes: Collection[str]) -> bool:
 def replace_local_files(spark: SparkSession, class_name: str, source: str) -> None:
     """Compile a Hadoop file system with Spark's own compiler and put it in the place of the one for local files.
 
-    Does nothing if it is there already. Seen on Spark 4.3.0.
+    Does nothing if it is there already. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
     context = _context(spark)
     with _needs(spark, "Janino compiler or Hadoop file system"):

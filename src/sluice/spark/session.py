@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POOL = "spark.scheduler.pool"
+NEEDED_SPARK = "4.3"
+"""Pipelines rewrite state with a call, and read it with classes, that older versions do not have."""
 TASK_TRIES = 4
 """As on a cluster; `local[N]` alone would let one failed task end its query."""
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
@@ -115,9 +117,12 @@ def open_session(
 
 
 def _new_session(name: str, threads: int, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark import __version__ as installed
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    if not installed.startswith(f"{NEEDED_SPARK}."):
+        raise BadInputError(f"pipelines need pyspark {NEEDED_SPARK}, got {installed}; sluice.attach works with it")
     problem = java_home_problem()
     if problem and master is None:
         raise BadInputError(problem)

@@ -18,7 +18,8 @@ from sluice.control.engine import Engine, wait
 from sluice.model import Target
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
-from sluice.spark.cluster.standalone import read_state
+from sluice.spark.cluster.lifecycle import read_state
+from sluice.spark.internals import ApplicationQueries
 from sluice.testing.engine_suite import EngineSuite
 from sluice.testing.step_load.feed import FILES_PER_S, LineFeed
 from sluice.testing.step_load.job import DRAINING, session, start_query
@@ -54,7 +55,9 @@ class TestAttachedApplication(EngineSuite):
 
     @pytest.fixture
     def engine(self, application: SparkSession) -> Engine:
-        engine = AttachedEngine(application, ClusterExecutors(application), 1, threading.Event())
+        engine = AttachedEngine(
+            application, ClusterExecutors(application), ApplicationQueries(application), (1, 4), threading.Event()
+        )
         one = Target(parallelism=self.initial)
         engine.maintain()
         while engine.reconcile(one).observed != self.initial:

@@ -1,7 +1,7 @@
 """Attaching, as far as it needs no Spark: objectives, idleness, what an application looks like, whom to let go."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import BadInputError
@@ -17,19 +17,25 @@ from sluice.spark.attach.application import (
 )
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.observer import QueryObserver, QueryStatus
-from sluice.spark.attach.wrappers import HEADROOM, IdleRelease, LatencyObjective
+from sluice.spark.attach.wrappers import HEADROOM, IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.observe.events import Batch, BatchStage, read_batch, read_lag
 
 
 @pytest.mark.parametrize(
     ("text", "latency_s"),
-    [("latency<30s", 30), (" latency <= 1.5 s ", 1.5), ("latency<500ms", 0.5), ("latency<2min", 120)],
+    [
+        ("latency<30s", 30),
+        (" latency <= 1.5 s ", 1.5),
+        ("latency<500ms", 0.5),
+        ("latency<2min", 120),
+        ("latency<30", 30),
+    ],
 )
 def test_an_objective_is_read(text, latency_s):
     assert Objective.parse(text).latency_s == latency_s
 
 
-@pytest.mark.parametrize("text", ["fast", "latency<30", "latency>30s", "latency<0s", "throughput<3s", ""])
+@pytest.mark.parametrize("text", ["fast", "latency<soon", "latency>30s", "latency<0s", "throughput<3s", "", 30, None])
 def test_an_objective_that_says_nothing_is_refused_by_its_words(text):
     with pytest.raises(BadInputError, match="objective"):
         Objective.parse(text)
@@ -219,8 +225,10 @@ def test_executors_are_of_use_up_to_the_tasks_of_a_stage_that_takes_time(stages,
 
 
 def test_partitions_cap_the_executors_that_are_of_use():
-    graph = application_graph(("q", "r"), 1, {"q": 3})
-    assert (graph["q"].max_parallelism, graph["r"].max_parallelism) == (3, None)
+    assert application_graph(("q",), 1, {"q": 3})["q"].max_parallelism == 3
+    both = application_graph(("q", "r"), 1, {"q": 3, "r": 2})
+    assert (both["q"].max_parallelism, both["r"].max_parallelism) == (5, 5)
+    assert application_graph(("q", "r"), 1, {"q": 3})["q"].max_parallelism is None
     assert application_graph((), 1, {}).names == (NO_QUERY,)
 
 
@@ -284,6 +292,55 @@ def seen(time_s, **metrics):
     return Observation(time_s=time_s, interval_s=10, operators={"q": OperatorMetrics(parallelism=4, **metrics)})
 
 
+class Spy:
+    def decide(self, observation, memory):
+        self.seen = observation.operators
+        return Recommendation.hold("looks"), {"mine": 1}
+
+
+def mix(**queries):
+    operators = {name: OperatorMetrics(parallelism=4, **metrics) for name, metrics in queries.items()}
+    return Observation(time_s=10, interval_s=10, operators=operators)
+
+
+def test_each_of_several_queries_is_shown_what_executors_do_for_it_beside_the_others():
+    spy = Spy()
+    # 4 executors: a reads 160/s in 0.4 of the slots, b 100/s in half of them
+    a = {"busy": 0.4, "cpu": 0.2, "input_rate": 160.0, "true_input_rate": 400.0}
+    _, memory = SharedExecutors(inner=spy).decide(
+        mix(a=a, b={"busy": 0.5, "input_rate": 100.0, "true_input_rate": 200.0}), {}
+    )
+    assert spy.seen["a"].busy == spy.seen["b"].busy == pytest.approx(0.9)
+    assert spy.seen["a"].cpu == pytest.approx(0.45)
+    assert spy.seen["a"].true_input_rate == pytest.approx(160 / 0.9)
+    assert spy.seen["b"].true_input_rate == pytest.approx(100 / 0.9)
+    # the share of a batch that is not over yet is the last that was known
+    SharedExecutors(inner=spy).decide(mix(a=a, b={}), memory)
+    assert spy.seen["a"].busy == pytest.approx(0.9)
+    assert spy.seen["b"].busy is None
+
+
+def test_other_jobs_are_part_of_the_mix():
+    spy = Spy()
+    half = mix(a={"busy": 0.4, "input_rate": 160.0, "true_input_rate": 400.0})
+    SharedExecutors(inner=spy).decide(half.model_copy(update={"other_busy": 0.4}), {})
+    assert spy.seen["a"].busy == pytest.approx(0.8)
+    assert spy.seen["a"].true_input_rate == pytest.approx(200.0)
+    # a query whose batches work in threads of their own
+    hidden = mix(a={"busy": 0.0, "input_rate": 160.0})
+    SharedExecutors(inner=spy).decide(hidden.model_copy(update={"other_busy": 0.8}), {})
+    assert (spy.seen["a"].busy, spy.seen["a"].true_input_rate) == (0.8, 200.0)
+
+
+def test_a_query_alone_and_one_that_is_idle_are_shown_as_they_are():
+    spy = Spy()
+    alone = mix(a={"busy": 0.4, "input_rate": 160.0, "true_input_rate": 400.0})
+    SharedExecutors(inner=spy).decide(alone, {})
+    assert spy.seen == alone.operators
+    SharedExecutors(inner=spy).decide(mix(a={"busy": 0.0, "input_rate": 0.0}, b={"busy": 0.5}), {})
+    assert (spy.seen["a"].busy, spy.seen["a"].input_rate) == (0.0, 0.0)
+
+
 def test_an_idle_application_goes_to_the_minimum_and_comes_back():
     policy = IdleRelease(inner=Wants(), idle_s=20, minimum=1)
     decision, memory = policy.decide(seen(10, input_rate=0.0), {})
@@ -294,6 +351,26 @@ def test_an_idle_application_goes_to_the_minimum_and_comes_back():
     decision, memory = policy.decide(seen(30, input_rate=5.0), memory)
     assert decision.is_hold
     assert {name: value for name, value in memory.items() if name != "@idle"} == {"seen": 1}
+
+
+def test_an_application_with_other_jobs_is_not_idle():
+    policy = IdleRelease(inner=Wants(), idle_s=10)
+    quiet = seen(100, input_rate=0.0)
+    assert not policy.decide(quiet, {})[0].is_hold
+    decision, memory = policy.decide(quiet.model_copy(update={"other_busy": 0.0}), {})
+    assert decision.is_hold
+    assert memory["@idle"] == {"since_s": None}
+
+
+def test_a_query_in_a_batch_of_which_nothing_is_known_yet_is_not_idle():
+    policy = IdleRelease(inner=Wants(), idle_s=10)
+    # between two stages no task runs, and the batch is longer than its window
+    between = seen(100, busy=0.0, latency_s=4.0)
+    assert policy.decide(between.model_copy(update={"at_work": True}), {})[0].is_hold
+    assert not policy.decide(between, {})[0].is_hold
+    # a timer's empty batches are work, too, but nothing arrived
+    empty = seen(100, input_rate=0.0).model_copy(update={"at_work": True})
+    assert not policy.decide(empty, {})[0].is_hold
 
 
 def test_a_query_that_waits_with_work_before_it_is_not_idle():
@@ -343,6 +420,7 @@ def settled_latency_s(fixed_s, trigger_s, utilisation):
     return max(batch_s, trigger_s) / 2 + batch_s
 
 
+@settings(deadline=None)
 @given(
     fixed_s=st.floats(0.1, 3.0),
     trigger_s=st.sampled_from([0.0, 1.0, 5.0, 12.0]),

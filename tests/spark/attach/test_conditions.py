@@ -5,6 +5,7 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.spark.attach import AttachSettings
 from sluice.spark.attach.conditions import check_settings
+from sluice.spark.attach.defaults import MOST_EXECUTORS, choose_interval, choose_max_executors, cluster_manager
 
 DRAINS = {"spark.decommission.enabled": "true", "spark.storage.decommission.enabled": "true"}
 
@@ -55,8 +56,8 @@ def test_what_costs_something_is_said(master, settings, advice):
         ({"min_executors": 0}, "min_executors must be at least 1 .* got 0"),
         ({"min_executors": 3, "max_executors": 2}, "max_executors must be at least min_executors .3., got 2"),
         ({"initial_executors": 9}, "initial_executors must be from min_executors .1. to max_executors .4., got 9"),
-        ({"interval_s": 0}, "interval_s must be above 0, got 0"),
-        ({"cooldown_s": -1}, "cooldown_s must not be negative, got -1"),
+        ({"interval_s": 0}, "interval must be above 0, got 0"),
+        ({"cooldown_s": -1}, "cooldown must not be negative, got -1"),
     ],
 )
 def test_settings_fail_early(settings, said):
@@ -71,3 +72,40 @@ def test_settings_fail_early(settings, said):
 def test_a_running_job_begins_with_what_it_has_and_another_with_the_fewest(present, working, first):
     assert AttachSettings(min_executors=2).first_executors(present, working=working) == first
     assert AttachSettings(initial_executors=4).first_executors(present, working=working) == 4
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "present", "chosen"),
+    [
+        ("spark://here:7077", {"spark.cores.max": "12", "spark.executor.cores": "2"}, 0, 6),
+        ("spark://here:7077", {"spark.executor.cores": "2"}, 7, 7),
+        ("spark://here:7077", {"spark.executor.cores": "2"}, 0, MOST_EXECUTORS),
+        ("yarn", {"spark.executor.instances": "1", "spark.cores.max": "2", "spark.executor.cores": "1"}, 1, 4),
+        ("yarn", {"spark.executor.instances": "10"}, 1, 10),
+        ("k8s://https://here", {"spark.dynamicAllocation.maxExecutors": "20"}, 1, 20),
+        ("k8s://https://here", {"spark.dynamicAllocation.maxExecutors": "infinity"}, 1, 4),
+    ],
+)
+def test_the_most_executors_are_what_the_cluster_may_give(master, settings, present, chosen):
+    assert choose_max_executors(master, settings, present, least=1).value == chosen
+    assert choose_max_executors(master, settings, present, least=30).value == 30
+
+
+@pytest.mark.parametrize(
+    ("triggers_s", "interval_s"), [([], 10.0), ([1.0], 5.0), ([10.0], 20.0), ([10.0, 60.0], 120.0)]
+)
+def test_an_interval_has_two_triggers_of_the_slowest_query(triggers_s, interval_s):
+    assert choose_interval(triggers_s).value == interval_s
+
+
+@pytest.mark.parametrize(
+    ("master", "name"),
+    [
+        ("spark://a:7077", "standalone"),
+        ("yarn", "YARN"),
+        ("k8s://a", "Kubernetes"),
+        ("local-cluster[2]", "local-cluster"),
+    ],
+)
+def test_cluster_managers_are_named(master, name):
+    assert cluster_manager(master) == name

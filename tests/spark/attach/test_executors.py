@@ -68,7 +68,7 @@ def clock(monkeypatch):
 def connect(monkeypatch, scheduler, *, drains):
     monkeypatch.setattr(internals, "_json_mapper", lambda _: SimpleNamespace(writeValueAsString=json.dumps))
     utils = SimpleNamespace(toScalaMap=lambda found: found, toSeq=lambda found: found)
-    java = SimpleNamespace(util=SimpleNamespace(HashMap=dict, ArrayList=Names, Arrays=None))
+    java = SimpleNamespace(util=SimpleNamespace(HashMap=dict, ArrayList=Names, Arrays=SimpleNamespace(toString=str)))
     info = SimpleNamespace(ExecutorDecommissionInfo=lambda *_: None)
     apache = SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(scheduler=info)))
     option = SimpleNamespace(Option=SimpleNamespace(apply=lambda _: None))
@@ -81,8 +81,8 @@ def connect(monkeypatch, scheduler, *, drains):
     )
 
 
-def keep(executors, count):
-    return executors.reconcile(count, executors.present())
+def keep(executors, count, **facts):
+    return executors.reconcile(count, executors.present(), **facts)
 
 
 def test_more_are_requested_by_their_total(monkeypatch, clock):
@@ -132,6 +132,30 @@ def test_queries_that_overlap_for_ever_do_not_keep_a_surplus_for_ever(monkeypatc
     clock.s += GAP_PATIENCE_S + 1
     keep(executors, 1)
     assert ("kill", "1") in scheduler.calls
+
+
+def test_jobs_of_nobody_we_know_are_waited_for_without_draining(monkeypatch, clock):
+    scheduler = Scheduler(2)
+    scheduler.jobs, scheduler.here["0"]["tasks"] = [7], 1
+    executors = connect(monkeypatch, scheduler, drains=False)
+    keep(executors, 1, others_work=True)
+    clock.s += 100 * GAP_PATIENCE_S
+    keep(executors, 1, others_work=True)
+    assert scheduler.calls == [("total", 1), ("total", 1)]
+    scheduler.jobs = []
+    keep(executors, 1)
+    assert scheduler.calls[-1] == ("kill", "1")
+
+
+def test_executors_that_have_left_are_forgotten(monkeypatch, clock):
+    scheduler = Scheduler(1)
+    executors = connect(monkeypatch, scheduler, drains=True)
+    for number in range(1, 101):
+        scheduler.here[str(number)] = {"tasks": 0, "blocks": 0}
+        keep(executors, 1)
+        scheduler.here = {name: one for name, one in scheduler.here.items() if name not in executors._leaving}
+    executors.present()
+    assert executors._leaving == set()
 
 
 def test_what_is_missing_is_requested_again_but_not_all_the_time(monkeypatch, clock):

@@ -29,11 +29,14 @@ class Executors:
 
 
 def attached(monkeypatch, error, *, stopped=False):
-    monkeypatch.setattr(module, "StageProbe", lambda spark: None)
+    store = SimpleNamespace(active_job_ids=list)
+    probe = SimpleNamespace(store=store, forget_all_but=lambda run_ids: None)
+    monkeypatch.setattr(module, "StageProbe", lambda spark: probe)
     context = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: stopped))
-    spark = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=context), streams=SimpleNamespace(active=[]))
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(_jsc=context))
+    queries = SimpleNamespace(running=list, run_ids=frozenset())
     ended = threading.Event()
-    return AttachedEngine(spark, Executors(error), 1, ended), ended
+    return AttachedEngine(spark, Executors(error), queries, (1, 4), ended), ended
 
 
 @pytest.mark.parametrize(

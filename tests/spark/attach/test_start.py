@@ -5,13 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 
+from sluice.control.decider import Decider
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
+from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.policies.conttune import ContTune
 from sluice.spark import attach as module
 from sluice.spark.attach import attach
+from sluice.spark.attach.suitability import OneQuery
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
 from sluice.testing.observations import steady_run
+from tests.spark.attach.test_conditions import DRAINS
+
+MASTER = "spark://here:7077"
 
 
 @pytest.fixture
@@ -23,11 +29,16 @@ def spark(monkeypatch):
         def present(self):
             return []
 
-    monkeypatch.setattr(module, "check_session", lambda *_: [])
+        def has_jobs(self):
+            return False
+
+    monkeypatch.setattr(module, "read_session", lambda _: (MASTER, {"spark.executor.cores": "1", **DRAINS}))
     monkeypatch.setattr(module, "ClusterExecutors", Cluster)
+    running = []
+    monkeypatch.setattr(module, "ApplicationQueries", lambda _: SimpleNamespace(running=lambda: running))
     monkeypatch.setattr(module, "AttachedEngine", lambda *_: SimpleNamespace(clock=None))
     context = SimpleNamespace(applicationId="app-1", appName="shop")
-    return SimpleNamespace(sparkContext=context, streams=SimpleNamespace(active=[]))
+    return SimpleNamespace(sparkContext=context, running=running)
 
 
 def test_a_start_that_fails_half_way_closes_what_it_opened(spark, monkeypatch, tmp_path):
@@ -61,7 +72,7 @@ def test_a_port_that_is_taken_leaves_no_journal_open(spark, tmp_path):
 
 
 def test_a_policy_with_sizes_is_refused(spark):
-    class Sized:
+    class Sized(ContTune):
         recommends_sizes = True
 
     with pytest.raises(BadInputError, match="cannot apply instance sizes"):
@@ -90,3 +101,117 @@ def test_what_a_run_has_learned_is_used_by_attach_and_the_other_way_round(tmp_pa
     store.save(kept)
     _, again = policy.decide(steady_run()[-1], store.load())
     assert again.keys() >= learned.keys() - {"@idle", "@objective"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"objective": 30}, "objective must look like 'latency<30s', got 30"),
+        ({"max_executors": "3"}, "max_executors must be a whole number, got '3'"),
+        ({"min_executors": 1.5}, "min_executors must be a whole number, got 1.5"),
+        ({"initial_executors": True}, "initial_executors must be a whole number, got True"),
+        ({"interval": "soon"}, "interval must be seconds or a time such as '30s', '5m' or '2h', got 'soon'"),
+        ({"interval": "-5s"}, "interval must be above 0, got -5"),
+        ({"cooldown": None}, "cooldown must be seconds .* got None"),
+        ({"cooldown": -1}, "cooldown must not be negative, got -1"),
+        ({"idle": [60]}, "idle must be seconds .* got .60."),
+        ({"fulfil_within": float("nan")}, "fulfil_within must be seconds .* got nan"),
+        ({"dry_run": "no"}, "dry_run must be True or False, got 'no'"),
+        ({"policy": None}, "policy must be a name .see 'sluice policies'. or an object with decide.*, got None"),
+        ({"policy": ContTune}, "policy must be a name .* got <class"),
+        ({"policy": "ds3"}, "unknown policy 'ds3'"),
+        ({"policy_settings": [1]}, "policy_settings must be a dictionary, got .1."),
+        ({"policy_settings": {"speed": 1}}, "has no parameter 'speed'"),
+        ({"policy": ContTune(), "policy_settings": {"alpha": 1}}, "policy_settings go with the name of a policy"),
+        ({"policy": "random-search"}, "'random-search' is not for attach: it tries .* at random .*; use ds2"),
+        ({"journal": 5}, "journal must be the path of a file, got 5"),
+        ({"journal": "/proc/nothing/journal.jsonl"}, "cannot write journal '/proc/nothing/journal.jsonl': "),
+        ({"journal": "/"}, "journal must be the path of a file, got the folder '/'"),
+        ({"memory": "/proc/nothing/memory.json"}, "cannot write memory '/proc/nothing/memory.json': "),
+        ({"memory": ""}, "memory must be the path of a file, got ''"),
+        ({"metrics_port": "9000"}, "metrics_port must be a whole number, got '9000'"),
+        ({"metrics_port": 70_000}, "metrics_port must be from 0 .* to 65535, got 70000"),
+    ],
+)
+def test_misuse_is_one_line_that_names_the_argument(spark, monkeypatch, arguments, said):
+    started = []
+    monkeypatch.setattr(module.Attachment, "_start", lambda self: started.append(self))
+    with pytest.raises(BadInputError, match=said) as refused:
+        attach(spark, **arguments)
+    assert "\n" not in str(refused.value)
+    assert started == []
+    assert module._attached == {}
+
+
+@pytest.mark.parametrize("given", [None, "spark", SimpleNamespace()])
+def test_what_is_no_session_is_refused(given):
+    with pytest.raises(BadInputError, match="attach needs a SparkSession, got "):
+        attach(given)
+
+
+def started(spark, monkeypatch, **arguments):
+    monkeypatch.setattr(module.Attachment, "_start", lambda self: None)
+    monkeypatch.setattr(module, "_attached", {})
+    return attach(spark, **arguments)
+
+
+def test_times_may_be_written_with_their_units(spark, monkeypatch):
+    settings = started(spark, monkeypatch, interval="30s", cooldown="2m", idle="1h", fulfil_within=90)._settings
+    assert (settings.interval_s, settings.cooldown_s) == (30, 120)
+    assert (settings.idle_s, settings.fulfil_within_s) == (3600, 90)
+
+
+def query(trigger_s):
+    return SimpleNamespace(trigger_interval_s=lambda: trigger_s)
+
+
+def test_what_was_not_asked_for_is_chosen_and_said(spark, monkeypatch, caplog):
+    spark.running += [query(30.0), query(None)]
+    with caplog.at_level("INFO", "sluice"):
+        settings = started(spark, monkeypatch)._settings
+    assert (settings.interval_s, settings.max_executors) == (60.0, 4)
+    chosen = [one.getMessage() for one in caplog.records if "event=chose" in one.getMessage()]
+    assert [text.split(" why=")[0] for text in chosen] == [
+        "event=chose what=cluster_manager value=standalone",
+        "event=chose what=release value=decommission",
+        "event=chose what=max_executors value=4",
+        "event=chose what=interval_s value=60.0",
+    ]
+
+
+def test_what_was_asked_for_stays(spark, monkeypatch, caplog):
+    spark.running += [query(30.0)]
+    with caplog.at_level("INFO", "sluice"):
+        settings = started(spark, monkeypatch, interval=1, max_executors=9)._settings
+    assert (settings.interval_s, settings.max_executors) == (1.0, 9)
+    assert "what=interval_s" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["conttune", "dragster", "qescalor"])
+def test_policies_that_learn_per_operator_are_for_one_query(spark, monkeypatch, name):
+    spark.running += [query(1.0)]
+    started(spark, monkeypatch, policy=name)
+    spark.running += [query(1.0)]
+    with pytest.raises(BadInputError, match=f"'{name}' is for applications of one query, this one runs 2: .*; use ds2"):
+        started(spark, monkeypatch, policy=name)
+
+
+def test_a_second_query_that_comes_later_makes_such_a_policy_hold():
+    class Inner:
+        def decide(self, observation, memory):
+            return Recommendation.hold("asked"), memory
+
+    policy = OneQuery(inner=Inner(), name="conttune")
+
+    def running(names):
+        operators = {name: OperatorMetrics(parallelism=1) for name in names}
+        return Observation(time_s=10, interval_s=10, operators=operators)
+
+    assert Decider(policy).ask(running("a"), {}).recommendation.reason == "asked"
+    assert "is for applications of one query, this one runs 2" in Decider(policy).ask(running("ab"), {}).problem
+
+
+def test_an_attachment_that_has_ended_is_forgotten(spark):
+    attachment = attach(spark)
+    attachment.detach()
+    assert module._attached == {}

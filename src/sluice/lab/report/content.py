@@ -7,8 +7,11 @@ from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from sluice.errors import BadInputError
 from sluice.journal.file import JOURNAL_FILE, journal_path, read_runs
+from sluice.journal.savings import savings_of
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.lab.bench.store import BenchStore
@@ -37,7 +40,7 @@ class Shown(Frozen):
 
 
 class Content(Frozen):
-    """Everything on the page. `notes` says per folder what ran there."""
+    """Everything on the page. `notes` says per folder what ran there, `savings` what its attachments saved."""
 
     title: str
     notes: tuple[str, ...]
@@ -48,21 +51,24 @@ class Content(Frozen):
     baseline: str | None
     comparisons: tuple[Comparison, ...]
     runs: tuple[Shown, ...]
+    savings: dict[str, dict[str, Any]] = Field(default_factory=dict)
 
 
-def collect(folders: Sequence[Path], baseline: str | None = None) -> Content:
+def collect(folders: Sequence[Path], baseline: str | None = None, price: float | None = None) -> Content:
     """One folder, or several to compare: then every policy carries the name of its folder."""
     rows: list[dict[str, Any]] = []
     runs: list[Shown] = []
     notes: list[str] = []
+    savings: dict[str, dict[str, Any]] = {}
     measured_on: dict[str, str | int] = {}
     labels = _labels(folders)
     for folder, label in zip(folders, labels, strict=True):
-        found = _bench(folder) if (folder / "grid.json").exists() else _single(folder)
+        found = _bench(folder) if (folder / "grid.json").exists() else _single(folder, price)
         prefix = f"{label}: " if len(folders) > 1 else ""
         notes.append(f"{label}: {found.note}")
         rows += [{**row, "policy": prefix + row["policy"]} for row in found.rows]
         runs += [run.model_copy(update={"policy": prefix + run.policy}) for run in found.runs]
+        savings |= {label: found.savings} if found.savings else {}
         measured_on = measured_on or found.environment
     names = list(dict.fromkeys(row["policy"] for row in rows))
     chosen = baseline or next((name for name in names if name.rpartition(": ")[2] == "ds2"), names[0])
@@ -78,6 +84,7 @@ def collect(folders: Sequence[Path], baseline: str | None = None) -> Content:
         baseline=chosen,
         comparisons=tuple(compare(rows, chosen, COMPARED)) if len(names) > 1 else (),
         runs=tuple(runs),
+        savings=savings,
     )
 
 
@@ -112,6 +119,7 @@ class _Found(Frozen):
     environment: dict[str, str | int]
     rows: tuple[dict[str, Any], ...]
     runs: tuple[Shown, ...]
+    savings: dict[str, Any] | None = None
 
 
 def _bench(folder: Path) -> _Found:
@@ -158,7 +166,7 @@ def _lasting(cells: Sequence[Cell]) -> str:
     return f", {' or '.join(f'{s:g}' for s in seconds)} s each" if seconds else ""
 
 
-def _single(where: Path) -> _Found:
+def _single(where: Path, price: float | None) -> _Found:
     """A run's folder or its journal. Figures are those of the last run in it, the picture shows all of them."""
     if not journal_path(where).exists():
         raise BadInputError(f"{str(where)!r} holds neither a run ({JOURNAL_FILE}) nor a bench (grid.json)")
@@ -184,6 +192,7 @@ def _single(where: Path) -> _Found:
         **scores,
     }
     hours = sum(run.reports[-1].cycle.time_s for run in runs if run.reports) / 3600
+    saved = savings_of(runs, price)
     resumed = f", resumed {len(runs) - 1} times" if len(runs) > 1 else ""
     return _Found(
         note=f"{names['policy']} on {names['pipeline']} under {names['workload']}, engine {header.engine}, "
@@ -191,6 +200,7 @@ def _single(where: Path) -> _Found:
         environment={**environment(), "sluice": header.version},
         rows=(row,),
         runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=slo_s, series=joined_series(runs)),),
+        savings=saved.to_data() if saved else None,
     )
 
 

@@ -17,6 +17,7 @@ def page(content: Content) -> str:
     assets = files("sluice.lab.report") / "assets"
     return Template((assets / "page.html").read_text()).substitute(
         title=escape(content.title),
+        savings=_savings(content),
         notes="".join(f"<li>{escape(note)}</li>" for note in content.notes),
         environment="".join(
             f"<tr><th scope='row'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
@@ -27,6 +28,18 @@ def page(content: Content) -> str:
         plotly=get_plotlyjs(),
         data=to_json(content),
     )
+
+
+def _savings(content: Content) -> str:
+    """What attachments saved, before everything else."""
+    sections = []
+    for label, saved in content.savings.items():
+        first, late, *decisions = (escape(sentence) for sentence in saved["sentences"])
+        which = f" ({escape(label)})" if len(content.savings) > 1 else ""
+        items = "".join(f"<li>{sentence}</li>" for sentence in decisions)
+        told = f"<p>The decisions that mattered most:</p><ol>{items}</ol>" if items else ""
+        sections.append(f"<section><h2>What it saved{which}</h2><p>{first}</p><p>{late}</p>{told}</section>")
+    return "".join(sections)
 
 
 def write_page(content: Content, path: Path) -> None:

@@ -6,7 +6,7 @@ A reproduction is a frozen dataclass whose fields are its settings; it names its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import StrEnum
+from enum import Enum
 from typing import Protocol
 
 from sluice.model.base import Finite, Frozen, Name
@@ -16,7 +16,7 @@ Report = Callable[[str], None]
 """Called with one short line whenever a part of a long run is done."""
 
 
-class Verdict(StrEnum):
+class Verdict(str, Enum):
     """How our figure relates to the paper's."""
 
     ORDER_HOLDS = "order holds"
@@ -24,6 +24,9 @@ class Verdict(StrEnum):
     DIFFERS = "differs"
     SHOWN = "shown"
     """Put beside the paper's figure for the reader; nothing is claimed about it."""
+
+    def __str__(self) -> str:
+        return self.value
 
 
 class Row(Frozen):

@@ -10,184 +10,59 @@ import logging
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from sluice import __version__
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
-from sluice.control.loop import Loop, Watcher
+from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
+from sluice.durations import Duration, seconds
 from sluice.errors import BadInputError
-from sluice.journal.file import FileJournal, Journal, MemoryJournal
+from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
 from sluice.journal.records import Choice, RunHeader
-from sluice.journal.results import CycleReport
-from sluice.model import Target
-from sluice.protocol import Policy, policies, recommends_sizes
-from sluice.spark.attach.application import NO_QUERY
-from sluice.spark.attach.conditions import check_session
+from sluice.protocol import Policy
+from sluice.spark.attach.attachment import Attachment
+from sluice.spark.attach.conditions import check_settings, read_session
+from sluice.spark.attach.configuration import reads_configuration
+from sluice.spark.attach.defaults import choose_defaults
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
-from sluice.spark.attach.log import line, log_report
+from sluice.spark.attach.log import line
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.prometheus import MetricsServer
-from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
+from sluice.spark.attach.settings import AttachSettings, path_of, policy_of, port_of, whole_number
+from sluice.spark.attach.suitability import ONE_QUERY, OneQuery, check_suitable
+from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
+from sluice.spark.internals import ApplicationQueries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger("sluice")
 POLICY_TIMEOUT_S = 10.0
-FOREVER_S = float("inf")
 CYCLES_IN_MEMORY = 2000
 """Kept of an attachment without a journal: some five hours of the default interval."""
 _attached: dict[str, Attachment] = {}
 """Application id -> who scales it: there can be one."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AttachSettings:
-    """What `attach` was asked for, checked."""
-
-    min_executors: int = 1
-    max_executors: int = 4
-    initial_executors: int | None = None
-    interval_s: float = 10.0
-    cooldown_s: float = 30.0
-    idle_s: float = 60.0
-    fulfil_within_s: float = 120.0
-
-    def __post_init__(self) -> None:
-        if self.min_executors < 1:
-            raise BadInputError(
-                f"min_executors must be at least 1 (without executors there are no batches and so no metrics), "
-                f"got {self.min_executors}"
-            )
-        if self.max_executors < self.min_executors:
-            raise BadInputError(
-                f"max_executors must be at least min_executors ({self.min_executors}), got {self.max_executors}"
-            )
-        first = self.initial_executors
-        if first is not None and not self.min_executors <= first <= self.max_executors:
-            raise BadInputError(
-                f"initial_executors must be from min_executors ({self.min_executors}) to max_executors "
-                f"({self.max_executors}), got {first}"
-            )
-        for name in ("interval_s", "idle_s", "fulfil_within_s"):
-            if not getattr(self, name) > 0:
-                raise BadInputError(f"{name} must be above 0, got {getattr(self, name)}")
-        if self.cooldown_s < 0:
-            raise BadInputError(f"cooldown_s must not be negative, got {self.cooldown_s}")
-
-    def first_executors(self, present: int, *, working: bool) -> int:
-        """How many to begin with: as asked, else those a running job has, else the fewest."""
-        if self.initial_executors is not None:
-            return self.initial_executors
-        return min(max(present, self.min_executors), self.max_executors) if working else self.min_executors
-
-
-class Attachment:
-    """A running attachment: detach it, or use it as a context manager. The job goes on either way."""
-
-    def __init__(
-        self,
-        loop: Loop,
-        settings: AttachSettings,
-        executors: int,
-        ended: threading.Event,
-        metrics: MetricsServer | None = None,
-    ) -> None:
-        self._loop = loop
-        self._settings = settings
-        self._executors = executors
-        self._ended = ended
-        self._watchers: list[Watcher] = [log_report]
-        self._metrics = metrics
-        if metrics is not None:
-            self._watchers.append(metrics)
-        self.failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._watch, name="sluice-attach", daemon=True)
-
-    @property
-    def journal(self) -> Journal:
-        return self._loop.journal
-
-    @property
-    def is_watching(self) -> bool:
-        return self._thread.is_alive()
-
-    def on_report(self, watcher: Watcher) -> None:
-        """Call this after every cycle, and again when more is known of its outcome, in the attachment's thread."""
-        self._watchers.append(watcher)
-
-    def detach(self) -> None:
-        """Stop watching and scaling; executors stay as they are."""
-        self._ended.set()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.detach()
-
-    def _start(self) -> None:
-        self._thread.start()
-
-    def _watch(self) -> None:
-        try:
-            self._loop.run(
-                Target(parallelism={NO_QUERY: max(1, self._executors)}),
-                duration_s=FOREVER_S,
-                interval_s=self._settings.interval_s,
-                on_report=self._report,
-                should_stop=self._ended.is_set,
-            )
-        except BaseException as failure:  # the user's job must not notice
-            self.failure = failure
-            if not self._ended.is_set():
-                log.error(
-                    "%s",
-                    line(
-                        {
-                            "event": "ended",
-                            "error": f"{type(failure).__name__}: {failure}",
-                            "detail": "the job goes on with the executors it has",
-                        }
-                    ),
-                )
-        finally:
-            if self._metrics is not None:
-                self._metrics.close()
-
-    def _report(self, report: CycleReport) -> None:
-        for watcher in list(self._watchers):
-            try:
-                watcher(report)
-            except Exception as error:
-                self._watchers.remove(watcher)
-                why = f"{type(error).__name__}: {error}"
-                log.warning("%s", line({"event": "watcher_failed", "error": why, "detail": "not called again"}))
-
-
+@reads_configuration
 def attach(
     spark: SparkSession,
     policy: str | Policy = "ds2",
     *,
     min_executors: int = 1,
-    max_executors: int = 4,
+    max_executors: int | None = None,
     initial_executors: int | None = None,
-    interval: float = 10.0,
-    cooldown: float = 30.0,
-    idle: float = 60.0,
+    interval: Duration | None = None,
+    cooldown: Duration = 30.0,
+    idle: Duration = 60.0,
     dry_run: bool = False,
     objective: str | None = None,
-    fulfil_within: float = 120.0,
+    fulfil_within: Duration = 120.0,
     policy_settings: Mapping[str, Any] | None = None,
     journal: str | Path | None = None,
     memory: str | Path | None = None,
@@ -195,53 +70,66 @@ def attach(
 ) -> Attachment:
     """Scale the executors of this session's application, from now until `detach()` or the end of the program.
 
-    Times are in seconds. Without `initial_executors` a running job begins with those it has, one without a query with
-    `min_executors`. `dry_run` decides and records without requesting or releasing anything. `objective` raises the
-    policy's recommendation while records are late. Executors that do not come within `fulfil_within` are reported and
-    requested again later. Without `journal` the last cycles are kept in memory. `metrics_port` serves Prometheus
-    metrics.
+    Times are seconds or texts such as `30s` and `5m`. What is None is chosen, and the log says how: `max_executors` by
+    what the cluster may give, `interval` by the triggers of running queries. Without `initial_executors` a running job
+    begins with those it has, one without a query with `min_executors`. `dry_run` decides and records without requesting
+    or releasing anything. `objective` raises the policy's recommendation while records are late. Executors that do not
+    come within `fulfil_within` are reported and requested again later. `journal` is a file, rotated as it grows;
+    without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics.
     """
-    settings = AttachSettings(
-        min_executors=min_executors,
-        max_executors=max_executors,
-        initial_executors=initial_executors,
-        interval_s=interval,
-        cooldown_s=cooldown,
-        idle_s=idle,
-        fulfil_within_s=fulfil_within,
-    )
-    chosen: Policy = policies.create(policy, policy_settings) if isinstance(policy, str) else policy
-    if recommends_sizes(chosen):
-        raise BadInputError("attach cannot apply instance sizes: executors of an application are all of one size")
-    name = policy if isinstance(policy, str) else policies.name_of(chosen)
-    if objective is not None:
-        chosen = LatencyObjective(inner=chosen, latency_s=Objective.parse(objective).latency_s)
-    for advice in check_session(spark, max_executors):
-        log.warning("%s", line({"event": "advice", "detail": advice}))
+    counts = {"min_executors": min_executors, "max_executors": max_executors, "initial_executors": initial_executors}
+    times = {"interval": interval, "cooldown": cooldown, "idle": idle, "fulfil_within": fulfil_within}
+    asked: dict[str, Any] = {
+        **{name: whole_number(count, name) for name, count in counts.items() if name in _NEEDED or count is not None},
+        **{f"{name}_s": seconds(time, name) for name, time in times.items() if name in _NEEDED or time is not None},
+    }
+    if not isinstance(dry_run, bool):
+        raise BadInputError(f"dry_run must be True or False, got {dry_run!r}")
+    name, chosen = policy_of(policy, policy_settings)
+    slo_s = Objective.parse(objective).latency_s if objective is not None else None
+    journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
+    port = port_of(metrics_port, "metrics_port")
+
+    master, configured = read_session(spark)
     application = str(spark.sparkContext.applicationId)
-    if (other := _attached.get(application)) is not None and other.is_watching:
+    if (other := _attached.get(application)) is not None and other.gives_way:
+        other.detach()
+    if other is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
-    executors = ClusterExecutors(spark)
-    present = len(executors.present())
-    begin = settings.first_executors(present, working=bool(spark.streams.active))
+    executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
+    present, running = len(executors.present()), queries.running()
+    check_suitable(name, len(running))
+    triggers_s = [query.trigger_interval_s() for query in running]
+    choices = choose_defaults(asked, master, configured, present, triggers_s)
+    settings = AttachSettings(**{choice.what: choice.value for choice in choices if choice.is_setting}, **asked)
+    advice = check_settings(master, configured, settings.max_executors)
+    for choice in choices:
+        log.info("%s", line({"event": "chose", "what": choice.what, "value": choice.value, "why": choice.why}))
+    for sentence in advice:
+        log.warning("%s", line({"event": "advice", "detail": sentence}))
+
     ended = threading.Event()
     with ExitStack() as opened:
-        records: Journal = FileJournal(Path(journal)) if journal else MemoryJournal(CYCLES_IN_MEMORY)
+        records: Journal = MemoryJournal(CYCLES_IN_MEMORY)
+        if journal_path:
+            records = FileJournal(journal_path, rotation=Rotation())
         opened.callback(records.close)
-        metrics = MetricsServer(metrics_port) if metrics_port is not None else None
+        metrics = MetricsServer(port) if port is not None else None
         if metrics is not None:
             opened.callback(metrics.close)
-        store = MemoryStore(Path(memory), name) if memory else None
+        store = MemoryStore(memory_path, name) if memory_path else None
         if store is not None:
             store.load()
+            store.check_writable()
+        bounds = settings.min_executors, settings.max_executors
         loop = Loop(
-            engine=AttachedEngine(spark, executors, min_executors, ended),
-            decider=Decider(IdleRelease(inner=chosen, idle_s=idle, minimum=min_executors), POLICY_TIMEOUT_S),
+            engine=AttachedEngine(spark, executors, queries, bounds, ended),
+            decider=Decider(_wrapped(chosen, name, slo_s, settings), POLICY_TIMEOUT_S),
             journal=records,
-            guards=Guards(min_parallelism=min_executors, max_parallelism=max_executors, cooldown_s=cooldown),
+            guards=Guards(min_parallelism=bounds[0], max_parallelism=bounds[1], cooldown_s=settings.cooldown_s),
             store=store,
             dry_run=dry_run,
-            fulfil_within_s=fulfil_within,
+            fulfil_within_s=settings.fulfil_within_s,
         )
         records.append(
             RunHeader(
@@ -250,20 +138,31 @@ def attach(
                 pipeline=Choice(name=spark.sparkContext.appName),
                 policy=Choice(name=name, settings=dict(policy_settings or {})),
                 guards=dict(vars(loop.guards)),
-                interval_s=interval,
-                slo_s=Objective.parse(objective).latency_s if objective else None,
+                interval_s=settings.interval_s,
+                slo_s=slo_s,
                 dry_run=dry_run,
                 settings={"application_id": application, "objective": objective, **asdict(settings)},
             )
         )
-        attachment = Attachment(loop, settings, begin, ended, metrics)
+        begin = settings.first_executors(present, working=bool(running) or executors.has_jobs())
+        attachment = Attachment(loop, settings, begin, ended, metrics, on_end=lambda: _attached.pop(application, None))
         facts = {"event": "attached", "application": application, "policy": name, "executors": present}
-        bounds = {"begin_with": begin, "min": min_executors, "max": max_executors, "dry_run": dry_run}
-        log.info("%s", line({**facts, **bounds}))
+        log.info("%s", line({**facts, "begin_with": begin, "min": bounds[0], "max": bounds[1], "dry_run": dry_run}))
         _attached[application] = attachment
         attachment._start()
         opened.pop_all()
     return attachment
+
+
+_NEEDED = ("min_executors", "cooldown", "idle", "fulfil_within")
+"""What cannot be None."""
+
+
+def _wrapped(policy: Policy, name: str, slo_s: float | None, settings: AttachSettings) -> Policy:
+    """The policy as it is asked: with the objective, on shared executors, and not at all when the job is idle."""
+    aiming = policy if slo_s is None else LatencyObjective(inner=policy, latency_s=slo_s)
+    shared = OneQuery(inner=aiming, name=name) if name in ONE_QUERY else SharedExecutors(inner=aiming)
+    return IdleRelease(inner=shared, idle_s=settings.idle_s, minimum=settings.min_executors)
 
 
 __all__ = ["AttachSettings", "Attachment", "attach"]

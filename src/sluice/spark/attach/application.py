@@ -29,13 +29,35 @@ class ExecutorInfo:
     added_s: float
 
 
+def distinct_names(queries: Mapping[str, str | None], known: Mapping[str, str]) -> dict[str, str]:
+    """Query id -> operator name. Sessions may give the same name to queries: the later ones get part of their id."""
+    names = {query_id: known[query_id] for query_id in queries if query_id in known}
+    for query_id, name in queries.items():
+        if query_id not in names:
+            own = name or f"query-{query_id[:8]}"
+            names[query_id] = f"{own}-{query_id[:8]}" if own in names.values() else own
+    return names
+
+
 def observe_application(
-    queries: Mapping[str, QueryWindow], executors: Sequence[ExecutorInfo], *, time_s: float, interval_s: float
+    queries: Mapping[str, QueryWindow],
+    executors: Sequence[ExecutorInfo],
+    *,
+    time_s: float,
+    interval_s: float,
+    at_work: bool | None = None,
+    other_tasks: float | None = None,
 ) -> Observation:
+    """`other_tasks` are those of jobs that belong to no query, None if there are no such jobs."""
+    cores = sum(executor.cores for executor in executors)
+    other_busy = None if other_tasks is None else min(1.0, other_tasks / cores) if cores else 0.0
     if queries:
-        return make_observation(queries, time_s=time_s, interval_s=interval_s)
+        seen = make_observation(queries, time_s=time_s, interval_s=interval_s)
+        return seen.model_copy(update={"at_work": at_work, "other_busy": other_busy})
     nothing = OperatorMetrics(parallelism=max(1, len(executors)))
-    return Observation(time_s=time_s, interval_s=interval_s, operators={NO_QUERY: nothing})
+    return Observation(
+        time_s=time_s, interval_s=interval_s, operators={NO_QUERY: nothing}, at_work=at_work, other_busy=other_busy
+    )
 
 
 def useful_executors(stages: Sequence[BatchStage], cores_each: int) -> int | None:
@@ -46,13 +68,17 @@ def useful_executors(stages: Sequence[BatchStage], cores_each: int) -> int | Non
 
 
 def application_graph(names: Sequence[str], min_executors: int, useful_executors: Mapping[str, int]) -> Graph:
-    """`useful_executors` caps what a query can use: executors beyond one core per task of its widest stage idle."""
+    """`useful_executors` caps what a query can use: executors beyond one core per task of its widest stage idle.
+
+    Queries may run at the same time, so together they can use the sum; while one is unknown, nobody knows it.
+    """
+    together = sum(useful_executors.values()) if names and set(names) <= useful_executors.keys() else None
     return Graph(
         operators=tuple(
             Operator(
                 name=name,
                 min_parallelism=min_executors,
-                max_parallelism=max(min_executors, useful_executors[name]) if name in useful_executors else None,
+                max_parallelism=None if together is None else max(min_executors, together),
             )
             for name in names or (NO_QUERY,)
         ),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError
-from sluice.spark.internals import is_connect
+from sluice.spark.internals import has_ended, is_connect, is_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 KEYS = (
     "spark.dynamicAllocation.enabled",
     "spark.streaming.dynamicAllocation.enabled",
+    "spark.dynamicAllocation.maxExecutors",
+    "spark.executor.instances",
     "spark.executor.cores",
     "spark.cores.max",
     "spark.decommission.enabled",
@@ -23,20 +25,23 @@ KEYS = (
 _IN_PROCESS = re.compile(r"local(\[.*\])?\Z")
 
 
-def check_session(spark: SparkSession, max_executors: int) -> list[str]:
-    """Refuse a session that cannot be scaled; what is allowed but costs something is returned, a sentence each."""
+def read_session(spark: SparkSession) -> tuple[str, dict[str, str]]:
+    """The master and those of its settings that matter here; what is no session of a running driver is refused."""
+    if not is_session(spark):
+        raise BadInputError(f"attach needs a SparkSession, got {spark!r}")
     if is_connect(spark):
         raise BadInputError(
             "attach needs the driver's own session, got one of Spark Connect; call it in the program of the server"
         )
+    if has_ended(spark):
+        raise BadInputError("attach needs a running session, got one that has been stopped")
     context: Any = spark.sparkContext
     configured: Callable[..., str | None] = context.getConf().get
-    found = {key: value for key in KEYS if (value := configured(key, None)) is not None}
-    return check_settings(str(context.master), found, max_executors)
+    return str(context.master), {key: value for key in KEYS if (value := configured(key, None)) is not None}
 
 
 def check_settings(master: str, settings: Mapping[str, str], max_executors: int) -> list[str]:
-    """The same for a master and its settings."""
+    """Refuse what cannot be scaled; what is allowed but costs something is returned, a sentence each."""
     for key in ("spark.dynamicAllocation.enabled", "spark.streaming.dynamicAllocation.enabled"):
         if settings.get(key) == "true":
             raise BadInputError(

@@ -31,7 +31,7 @@ class Executors(Protocol):
 
     def present(self) -> list[ExecutorInfo]: ...
 
-    def reconcile(self, count: int, here: list[ExecutorInfo]) -> str | None: ...
+    def reconcile(self, count: int, here: list[ExecutorInfo], *, others_work: bool = False) -> str | None: ...
 
 
 class ClusterExecutors:
@@ -48,6 +48,8 @@ class ClusterExecutors:
 
     def present(self) -> list[ExecutorInfo]:
         """Active executors; those being decommissioned no longer count."""
+        summaries = self._store.executors()
+        self._leaving &= {summary["id"] for summary in summaries}
         return [
             ExecutorInfo(
                 executor_id=summary["id"],
@@ -56,12 +58,20 @@ class ClusterExecutors:
                 holds_blocks=summary["rddBlocks"] > 0,
                 added_s=summary["addTime"] / 1000,
             )
-            for summary in self._store.executors()
+            for summary in summaries
             if summary["id"] != DRIVER and summary["isActive"] and summary["id"] not in self._leaving
         ]
 
-    def reconcile(self, count: int, here: list[ExecutorInfo]) -> str | None:
-        """Bring the executors that are here closer to `count`; a sentence about what was done, None for nothing."""
+    def has_jobs(self) -> bool:
+        """Whether the application works at all, be it on a query or not."""
+        return bool(self._store.active_job_ids())
+
+    def reconcile(self, count: int, here: list[ExecutorInfo], *, others_work: bool = False) -> str | None:
+        """Bring the executors that are here closer to `count`; a sentence about what was done, None for nothing.
+
+        `others_work`: jobs run that are no query's. They are not short, as batches are, and shuffle data they lose may
+        cost hours: without decommissioning nothing is released until they are over.
+        """
         if count < 1:
             raise ValueError(f"an application needs at least 1 executor, got {count}")
         is_new = count != self._requested
@@ -75,17 +85,17 @@ class ClusterExecutors:
             except Exception as error:  # the next call requests again
                 return f"the cluster manager does not answer: {internals.root_cause(error)}"
         if len(here) > count:
-            return self._release_surplus(here, count)
+            return self._release_surplus(here, count, others_work=others_work)
         return f"requested {count} executors, {len(here)} are there" if is_new else None
 
     def _request(self, count: int) -> None:
         self._requested_s = time.monotonic()
         internals.request_executors(self._spark, count)
 
-    def _release_surplus(self, here: list[ExecutorInfo], count: int) -> str | None:
+    def _release_surplus(self, here: list[ExecutorInfo], count: int, *, others_work: bool) -> str | None:
         """Release executors beyond the count, as far as that harms no running job."""
         chosen = choose_to_remove(here, len(here) - count)
-        gone = self._decommission(chosen) if self._drains else self._kill_idle(chosen)
+        gone = self._decommission(chosen) if self._drains else self._kill_idle(chosen, others_work=others_work)
         if not gone:
             return None
         later = len(chosen) - len(gone)
@@ -100,11 +110,12 @@ class ClusterExecutors:
         self._leaving.update(gone)
         return gone
 
-    def _kill_idle(self, chosen: list[ExecutorInfo]) -> list[str]:
+    def _kill_idle(self, chosen: list[ExecutorInfo], *, others_work: bool) -> list[str]:
         now_s = time.monotonic()
         if self._surplus_since_s is None:
             self._surplus_since_s = now_s
-        if self._store.has_active_jobs() and now_s - self._surplus_since_s < GAP_PATIENCE_S:
+        waits = others_work or now_s - self._surplus_since_s < GAP_PATIENCE_S
+        if waits and self._store.active_job_ids():
             return []
         return internals.kill_idle_executors(self._spark, [executor.executor_id for executor in chosen])
 

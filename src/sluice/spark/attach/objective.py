@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from sluice.durations import seconds
 from sluice.errors import BadInputError
 
-_FORM = re.compile(r"\s*latency\s*<=?\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min)\s*\Z")
-_UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0}
+_FORM = re.compile(r"\s*latency\s*<=?(.+)\Z")
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class Objective:
     latency_s: float
 
     @staticmethod
-    def parse(text: str) -> Objective:
-        found = _FORM.match(text)
+    def parse(text: object) -> Objective:
+        found = _FORM.match(text) if isinstance(text, str) else None
         if not found:
-            raise BadInputError(f"objective must look like 'latency<30s' (units: ms, s, min), got {text!r}")
-        latency_s = float(found.group(1)) * _UNIT_S[found.group(2)]
-        if latency_s == 0:
+            raise BadInputError(f"objective must look like 'latency<30s', got {text!r}")
+        latency_s = seconds(found[1], "objective: the latency")
+        if latency_s <= 0:
             raise BadInputError(f"objective: the latency must be above 0, got {text!r}")
         return Objective(latency_s)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sluice.spark.attach.application import ExecutorInfo
 from sluice.spark.observe.events import Batch, BatchStage
@@ -17,6 +18,16 @@ class QueryStatus:
     now_s: float
     in_batch: bool
     running_tasks: int | None = None
+
+
+def is_in_batch(status: Mapping[str, Any]) -> bool:
+    """By Spark's status of a query: between two batches it waits for data or for its trigger."""
+    return bool(status["isTriggerActive"]) and not status["message"].startswith("Waiting")
+
+
+def has_data(status: Mapping[str, Any]) -> bool:
+    """Whether the batch has records: one that only looks for them is no work."""
+    return is_in_batch(status) and bool(status["isDataAvailable"])
 
 
 class QueryObserver:

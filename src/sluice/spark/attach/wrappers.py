@@ -1,7 +1,8 @@
 """What an application needs beyond any policy: policies around a policy, as pure as it.
 
 `IdleRelease` goes to the minimum when nothing arrives (most policies know nothing then, and hold for ever);
-`LatencyObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time.
+`LatencyObjective` adds what is needed to keep latency below an objective, and to work off a backlog in time;
+`SharedExecutors` shows each query what the executors do for it beside all other work.
 
 Each keeps its own memory under a key that begins with `@` and hands the rest to the policy it wraps, so what a policy
 has learned can be carried between runs with and without wrappers.
@@ -23,7 +24,11 @@ WINDOWS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class IdleRelease:
-    """After `idle_s` (and two triggers) without a record, recommend the minimum; otherwise ask the inner policy."""
+    """After `idle_s` (and two triggers) without a record, recommend the minimum; otherwise ask the inner policy.
+
+    An application that runs other jobs is not idle, nor is a query of which nothing is known while there is work: its
+    first batch has no figures, and one that is longer than the window none before it is over.
+    """
 
     inner: Policy
     idle_s: float
@@ -34,7 +39,10 @@ class IdleRelease:
         return decides_during_cooldown(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        quiet = all(_is_quiet(metrics) for metrics in observation.operators.values())
+        at_work = bool(observation.at_work)
+        quiet = observation.other_busy is None and all(
+            _is_quiet(metrics, at_work=at_work) for metrics in observation.operators.values()
+        )
         own, inner = _split(memory, "@idle")
         since_s = own.get("since_s") if quiet else None
         if quiet and (since_s is None or since_s > observation.time_s):
@@ -49,6 +57,39 @@ class IdleRelease:
             return Recommendation(parallelism=least, reason=reason), {**inner, **kept}
         recommendation, learned = self.inner.decide(observation, inner)
         return recommendation, {**learned, **kept}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedExecutors:
+    """Show the inner policy every query as if all executors worked for it in the present mix of work.
+
+    A query that uses 0.4 of the slots beside one that uses 0.5 sees them busy by 0.9, and a true rate of what it reads
+    over 0.9. So what a policy recommends for it is a factor on the executors of all, as the guards take it; by its own
+    share alone it would be given what it needs if the others were not there. Jobs that are no query's are part of the
+    mix: among them are those a `foreachBatch` starts in threads of its own. The last known share stands for one that is
+    unknown.
+    """
+
+    inner: Policy
+
+    @property
+    def decides_during_cooldown(self) -> bool:
+        return decides_during_cooldown(self.inner)
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        own, inner = _split(memory, "@shared")
+        shares = {
+            name: metrics.busy if metrics.busy is not None else own.get(name)
+            for name, metrics in observation.operators.items()
+        }
+        known = {name: share for name, share in shares.items() if share is not None}
+        other_busy = observation.other_busy or 0.0
+        if len(observation.operators) > 1 or other_busy:
+            total = min(1.0, sum(known.values()) + other_busy)
+            shown = {name: _in_the_mix(one, total) for name, one in observation.operators.items()}
+            observation = observation.model_copy(update={"operators": shown})
+        recommendation, learned = self.inner.decide(observation, inner)
+        return recommendation, {**learned, "@shared": known}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,8 +165,23 @@ def _split(memory: Memory, key: str) -> tuple[Memory, Memory]:
     return memory.get(key, {}), {name: value for name, value in memory.items() if name != key}
 
 
-def _is_quiet(metrics: OperatorMetrics) -> bool:
-    nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy)
+def _in_the_mix(metrics: OperatorMetrics, total_busy: float) -> OperatorMetrics:
+    if metrics.busy is None or not total_busy:
+        return metrics
+    if not metrics.busy:
+        # all its work is in jobs that do not bear its name
+        shown = {"busy": total_busy, "true_input_rate": metrics.input_rate / total_busy} if metrics.input_rate else {}
+        return metrics.model_copy(update=shown)
+    part = metrics.busy / total_busy
+    rates = {"true_input_rate": metrics.true_input_rate, "true_output_rate": metrics.true_output_rate}
+    changed: dict[str, float] = {name: rate * part for name, rate in rates.items() if rate is not None}
+    if metrics.cpu is not None:
+        changed["cpu"] = metrics.cpu / part
+    return metrics.model_copy(update={**changed, "busy": total_busy})
+
+
+def _is_quiet(metrics: OperatorMetrics, *, at_work: bool) -> bool:
+    nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy and not at_work)
     return nothing_came and not metrics.lag
 
 

@@ -71,8 +71,8 @@ def read_batch(progress: Mapping[str, Any]) -> Batch | None:
     """A progress event of any query; null for a trigger that found nothing to do."""
     if "addBatch" not in progress["durationMs"]:
         return None
-    # Spark's timestamp is when the trigger fired
-    started_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
+    # Spark's timestamp is when the trigger fired; Python 3.10 does not read its Z
+    started_s = datetime.fromisoformat(progress["timestamp"].replace("Z", "+00:00")).timestamp()
     sources, states = progress.get("sources", []), progress.get("stateOperators", [])
     return Batch(
         run_id=progress["runId"],

@@ -14,6 +14,8 @@ from sluice.spark.observe.events import Batch, BatchKey, BatchStage
 
 SETTLE_S = 2.0
 """Spark's status store learns of a batch's stages a moment after the batch's progress event."""
+STAGES_KEPT = 10_000
+"""Of batches whose progress events have not come; more than that are of events that never will."""
 
 SlotChanges = Sequence[tuple[float, int]]
 """(Unix time, task slots from then on); the first holds for all time before the second."""
@@ -128,7 +130,7 @@ class BatchLog:
         self._stages: list[BatchStage] = []
 
     def add_stages(self, stages: Iterable[BatchStage]) -> None:
-        self._stages += stages
+        self._stages = [*self._stages, *stages][-STAGES_KEPT:]
 
     def skip_first(self) -> None:
         """Begin behind the first batch with records, which loads classes and compiles: its times mislead."""

@@ -1,1 +1,1 @@
-"""A stateful job on a standalone cluster under a load that steps up and down, for `attach`."""
+"""A stateful job on a cluster of this machine under a load that steps up and down, for `attach`."""

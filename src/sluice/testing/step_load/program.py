@@ -1,6 +1,9 @@
 """A step load with `attach`, faults at its height, then checks; writes what it saw to ROOT/result.json.
 
 python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
+    [executors=4] [fulfil_within=120]
+
+On YARN it can also be given to `spark-submit --deploy-mode cluster`: all it needs is on this machine.
 """
 
 from __future__ import annotations
@@ -10,13 +13,17 @@ import logging
 import os
 import sys
 import time
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
-from sluice.spark.cluster.standalone import read_state
+from sluice.journal.file import read_runs
+from sluice.spark.cluster import yarn
+from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.checks import CHECKS, RunningJob
 from sluice.testing.step_load.executors import ExecutorWatch
 from sluice.testing.step_load.faults import FAULTS
@@ -24,8 +31,8 @@ from sluice.testing.step_load.feed import LineFeed
 from sluice.testing.step_load.job import DRAINING, difference, session, start_query, wait_for
 from sluice.testing.step_load.latency import latencies
 
-LOW, HIGH = 10.0, 260.0
-"""Records/s for one executor and for four, of a hundred each."""
+LOW, HIGH_EACH = 10.0, 65.0
+"""Records/s for one executor, and for each of the most, of a hundred each."""
 LATE_S = 10.0
 NOT_DRAINING = "not-draining"
 
@@ -35,15 +42,19 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
+    if cluster.kind == "yarn":
+        os.environ.update(yarn.environment(cluster))
+    most = _number(options, "executors", 4)
     drains = {} if NOT_DRAINING in options else DRAINING
-    spark = session(cluster.master_url, **{**drains, "spark.cores.max": "4"})
+    spark = session(cluster.master_url, **{**drains, "spark.cores.max": str(most)})
     attachment = sluice.attach(
         spark,
         "ds2",
         policy_settings={"least_drop": 1},
-        max_executors=4,
+        max_executors=most,
         interval=2,
         cooldown=4,
+        fulfil_within=_number(options, "fulfil_within", 120),
         journal=root / "journal.jsonl",
     )
     feed = LineFeed(root / "in", LOW)
@@ -55,11 +66,11 @@ def main(root: Path, home: Path, options: list[str]) -> None:
             feed.start()
             times["first batch"] = wait_for(lambda: _done(query) >= 0, query, "first batch")
             wait_for(lambda: _done(query) >= 4 and _is_on_time(query) and watch.executors == 1, query, "steady state")
-            feed.records_per_s = HIGH
-            times["load step to four executors working"] = _wait_for_four(watch, query)
+            feed.records_per_s = HIGH_EACH * most
+            times[f"load step to {most} executors working"] = _wait_for_working(most, watch, query)
             for fault in [name for name in options if name in FAULTS]:
                 took_s = FAULTS[fault](spark, home, query)
-                times[f"{fault} killed to four executors working"] = took_s + _wait_for_four(watch, query)
+                times[f"{fault} lost to {most} executors working"] = took_s + _wait_for_working(most, watch, query)
             feed.records_per_s = LOW
             times["load step down to one executor"] = wait_for(lambda: watch.executors == 1, query, "1 executor")
         ended_s = time.time()
@@ -81,6 +92,7 @@ def main(root: Path, home: Path, options: list[str]) -> None:
         "attach_failed": repr(attachment.failure) if attachment.failure else None,
         "times_s": {name: round(value, 1) for name, value in times.items()},
         "executors": watch.changes(began_s, ended_s),
+        **_decisions(root),
         "executor_seconds": round(watch.executor_seconds(began_s, ended_s)),
         "seconds": round(ended_s - began_s),
         **asdict(latencies(root, progress, until_s, LATE_S)),
@@ -89,9 +101,23 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     spark.stop()
 
 
-def _wait_for_four(watch: ExecutorWatch, query: StreamingQuery) -> float:
+def _number(options: list[str], name: str, otherwise: int) -> int:
+    found = [int(value) for key, _, value in (word.partition("=") for word in options) if key == name]
+    return found[0] if found else otherwise
+
+
+def _decisions(root: Path) -> dict[str, Any]:
+    """What `attach` says it did: how often each outcome, and what happened to it between decisions."""
+    reports = read_runs(root / "journal.jsonl")[0].reports
+    return {
+        "outcomes": Counter(report.result.kind for report in reports),
+        "events": [event for report in reports for event in report.cycle.events],
+    }
+
+
+def _wait_for_working(count: int, watch: ExecutorWatch, query: StreamingQuery) -> float:
     since_s = time.time()
-    return wait_for(lambda: watch.has_working(4, since_s), query, "4 executors that work")
+    return wait_for(lambda: watch.has_working(count, since_s), query, f"{count} executors that work")
 
 
 def _done(query: StreamingQuery) -> int:

@@ -1,0 +1,99 @@
+"""What `attach` was asked for, checked before anything is started: an error names the argument and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import BadInputError
+from sluice.protocol import Policy, policies, recommends_sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttachSettings:
+    """Bounds and times of an attachment."""
+
+    min_executors: int = 1
+    max_executors: int = 4
+    initial_executors: int | None = None
+    interval_s: float = 10.0
+    cooldown_s: float = 30.0
+    idle_s: float = 60.0
+    fulfil_within_s: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.min_executors < 1:
+            raise BadInputError(
+                f"min_executors must be at least 1 (without executors there are no batches and so no metrics), "
+                f"got {self.min_executors}"
+            )
+        if self.max_executors < self.min_executors:
+            raise BadInputError(
+                f"max_executors must be at least min_executors ({self.min_executors}), got {self.max_executors}"
+            )
+        first = self.initial_executors
+        if first is not None and not self.min_executors <= first <= self.max_executors:
+            raise BadInputError(
+                f"initial_executors must be from min_executors ({self.min_executors}) to max_executors "
+                f"({self.max_executors}), got {first}"
+            )
+        for name in ("interval", "idle", "fulfil_within"):
+            if not getattr(self, f"{name}_s") > 0:
+                raise BadInputError(f"{name} must be above 0, got {getattr(self, f'{name}_s'):g}")
+        if self.cooldown_s < 0:
+            raise BadInputError(f"cooldown must not be negative, got {self.cooldown_s:g}")
+
+    def first_executors(self, present: int, *, working: bool) -> int:
+        """How many to begin with: as asked, else those a running job has, else the fewest."""
+        if self.initial_executors is not None:
+            return self.initial_executors
+        return min(max(present, self.min_executors), self.max_executors) if working else self.min_executors
+
+
+def whole_number(value: object, name: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise BadInputError(f"{name} must be a whole number, got {value!r}")
+    return value
+
+
+def path_of(value: object, name: str) -> Path | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | Path) or not str(value):
+        raise BadInputError(f"{name} must be the path of a file, got {value!r}")
+    path = Path(value)
+    if path.is_dir():
+        raise BadInputError(f"{name} must be the path of a file, got the folder {str(path)!r}")
+    return path
+
+
+def port_of(value: object, name: str) -> int | None:
+    if value is None:
+        return None
+    port = whole_number(value, name)
+    if not 0 <= port <= 65_535:
+        raise BadInputError(f"{name} must be from 0 (any that is free) to 65535, got {port}")
+    return port
+
+
+def policy_of(policy: object, settings: Mapping[str, Any] | None) -> tuple[str, Policy]:
+    """The policy and its name."""
+    if settings is not None and not isinstance(settings, Mapping):
+        raise BadInputError(f"policy_settings must be a dictionary, got {settings!r}")
+    if isinstance(policy, str):
+        name, chosen = policy, policies.create(policy, settings)
+    else:
+        if isinstance(policy, type) or not callable(getattr(policy, "decide", None)):
+            raise BadInputError(
+                f"policy must be a name (see 'sluice policies') or an object with decide(observation, memory), "
+                f"got {policy!r}"
+            )
+        if settings:
+            raise BadInputError(f"policy_settings go with the name of a policy, got {settings!r} with {policy!r}")
+        chosen = policy  # type: ignore[assignment]
+        name = policies.name_of(chosen)
+    if recommends_sizes(chosen):
+        raise BadInputError("attach cannot apply instance sizes: executors of an application are all of one size")
+    return name, chosen

@@ -1,0 +1,70 @@
+"""Environments with sluice's core and one version of pyspark, and a step load in each.
+
+They are kept in a cache folder: pyspark is 300 to 430 MB and comes as a source distribution.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sluice.errors import SluiceError
+
+VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
+"""The last release of every line that `attach` supports."""
+DEFAULT_CACHE = Path.home() / ".cache" / "sluice-versions"
+
+
+def make_environment(cache: Path, repository: Path, version: str, python: str = sys.executable) -> Path:
+    """The Python of an environment with this pyspark and sluice from its source; made if it is not there."""
+    uv = Path(sys.executable).with_name("uv")
+    command = str(uv) if uv.exists() else shutil.which("uv")
+    if command is None:
+        raise SluiceError("uv is missing; 'make' installs it")
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    name = running if python == sys.executable else Path(python).name
+    folder = cache / f"pyspark-{version}-on-{name}"
+    executable = folder / "bin" / "python"
+    if not executable.exists():
+        _run([command, "venv", "--quiet", "--python", python, str(folder)])
+    install = [command, "pip", "install", "--quiet", "--python", str(executable)]
+    _run([*install, f"pyspark=={version}", "--editable", str(repository)])
+    return executable
+
+
+def run_steps(python: Path, root: Path, mode: str) -> dict[str, Any]:
+    """What `step_load.steps` saw with this Python on a cluster of its own Spark."""
+    root.mkdir(parents=True)
+    with _cluster(python, root / "cluster") as master:
+        _run([str(python), "-m", "sluice.testing.step_load.steps", str(root), master, mode])
+    found: dict[str, Any] = json.loads((root / "result.json").read_text())
+    return found
+
+
+@contextmanager
+def _cluster(python: Path, home: Path) -> Iterator[str]:
+    sluice = [str(python.with_name("sluice")), "cluster"]
+    state = json.loads(_run([*sluice, "up", "--workers", "2", "--slots", "2", "--home", str(home), "--json"]))
+    try:
+        yield str(state["master_url"])
+    finally:
+        _run([*sluice, "down", "--home", str(home)])
+
+
+def _run(command: list[str]) -> str:
+    """What it prints; what it says last is the message if it fails."""
+    # neither this process's packages nor its Spark
+    hidden = ("PYTHONPATH", "SPARK_HOME", "VIRTUAL_ENV")
+    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        raise SluiceError(f"{Path(command[0]).name} {' '.join(command[1:4])} failed: {' '.join(said[-3:])}")
+    return done.stdout
