@@ -346,7 +346,7 @@ def kill_idle_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]:
 def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> None:
     """Rewrite the state of a stopped query, whose last batch is committed, into another number of partitions.
 
-    Seen on Spark 4.3.0; 3.5, 4.0 and 4.1 do not have it.
+    Seen on Spark 4.3.0. Versions 3.5 to 4.1 do not have it.
     """
     with _needs(spark, "checkpoint manager that repartitions state"):
         repartition: Any = spark._streamingCheckpointManager.repartition
