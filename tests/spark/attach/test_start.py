@@ -1,6 +1,5 @@
 """What `attach` opens, keeps and closes, with everything of Spark replaced."""
 
-import threading
 from types import SimpleNamespace
 
 import pytest
@@ -59,7 +58,15 @@ def test_a_start_that_fails_half_way_closes_what_it_opened(spark, monkeypatch, t
     assert module._attached == {}
 
 
-def test_a_port_that_is_taken_leaves_no_journal_open(spark, tmp_path):
+def test_a_port_that_is_taken_leaves_no_journal_open(spark, monkeypatch, tmp_path):
+    closed = []
+
+    class Journal(module.FileJournal):
+        def close(self):
+            closed.append(self.path.name)
+            super().close()
+
+    monkeypatch.setattr(module, "FileJournal", Journal)
     pytest.importorskip("prometheus_client")
     taken = module.MetricsServer(0)
     try:
@@ -67,7 +74,7 @@ def test_a_port_that_is_taken_leaves_no_journal_open(spark, tmp_path):
             attach(spark, metrics_port=taken.port, journal=tmp_path / "journal.jsonl")
     finally:
         taken.close()
-    assert threading.active_count() < 50
+    assert closed == ["journal.jsonl"]
     assert module._attached == {}
 
 

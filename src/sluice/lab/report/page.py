@@ -37,8 +37,8 @@ def _savings(content: Content) -> str:
         first, late, *decisions = (escape(sentence) for sentence in saved["sentences"])
         which = f" ({escape(label)})" if len(content.savings) > 1 else ""
         items = "".join(f"<li>{sentence}</li>" for sentence in decisions)
-        told = f"<p>The decisions that mattered most:</p><ol>{items}</ol>" if items else ""
-        sections.append(f"<section><h2>What it saved{which}</h2><p>{first}</p><p>{late}</p>{told}</section>")
+        mattered = f"<p>The decisions that mattered most:</p><ol>{items}</ol>" if items else ""
+        sections.append(f"<section><h2>What it saved{which}</h2><p>{first}</p><p>{late}</p>{mattered}</section>")
     return "".join(sections)
 
 

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from sluice import __version__
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, needs_extra
 from sluice.journal.results import KINDS, CycleReport
 
 PER_QUERY = {
@@ -28,12 +28,8 @@ class MetricsServer:
     """Serves `/metrics` on a port of the loopback address; called with every report."""
 
     def __init__(self, port: int) -> None:
-        try:
+        with needs_extra("metrics_port", "dashboard"):
             from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
-        except ImportError as error:
-            raise BadInputError(
-                "metrics_port needs the package prometheus-client: install sluice[dashboard]"
-            ) from error
         registry = CollectorRegistry()
         self._executors = Gauge("sluice_executors", "Executors observed.", registry=registry)
         self._target = Gauge("sluice_executors_target", "Executors wanted after guards.", registry=registry)

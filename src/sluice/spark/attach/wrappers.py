@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from sluice.dataflow.rates import arriving_rate
 from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.protocol import Memory, Policy, decides_during_cooldown
 
@@ -134,7 +135,7 @@ class LatencyObjective:
     def _to_catch_up(self, metrics: OperatorMetrics) -> tuple[int, str]:
         if metrics.latency_s is None or metrics.latency_s <= self.latency_s:
             return 0, ""
-        arrival = _arrival(metrics)
+        arrival = arriving_rate(metrics)
         if metrics.lag is not None and metrics.true_input_rate and arrival is not None:
             factor = (arrival + metrics.lag / self.latency_s) / metrics.true_input_rate
         else:
@@ -144,7 +145,7 @@ class LatencyObjective:
 
     def _to_stay(self, metrics: OperatorMetrics, fixed: list[float]) -> tuple[int, str]:
         """Nothing where a batch's fixed time alone is too long: no number of executors would help."""
-        arrival = _arrival(metrics)
+        arrival = arriving_rate(metrics)
         if not fixed or not metrics.true_input_rate or arrival is None:
             return 0, ""
         fixed_s = min(fixed)
@@ -183,10 +184,6 @@ def _in_the_mix(metrics: OperatorMetrics, total_busy: float) -> OperatorMetrics:
 def _is_quiet(metrics: OperatorMetrics, *, at_work: bool) -> bool:
     nothing_came = metrics.input_rate == 0 or (metrics.input_rate is None and not metrics.busy and not at_work)
     return nothing_came and not metrics.lag
-
-
-def _arrival(metrics: OperatorMetrics) -> float | None:
-    return metrics.arrival_rate if metrics.arrival_rate is not None else metrics.input_rate
 
 
 def _fixed_s(metrics: OperatorMetrics) -> list[float]:
