@@ -75,6 +75,7 @@ def _executors_among(spark: SparkSession, processes: list[int]) -> set[str]:
 
 
 def _notice_loss(spark: SparkSession, query: StreamingQuery, lost: set[str]) -> float:
+    assert lost, "no executor was lost: the fault tests nothing"
     return wait_for(lambda: not lost & {one.id() for one in active_executors(spark)}, query, "a loss that shows")
 
 
