@@ -30,10 +30,10 @@ def test_the_thesis_example_of_dividing_slots():
 
 
 @given(st.dictionaries(st.text("abcdef", min_size=1, max_size=2), st.integers(1, 50), min_size=1), st.integers(1, 120))
-def test_dividing_keeps_the_total_and_the_minimum(wish, slots):
-    fitted = divide(wish, slots)
-    assert all(1 <= fitted[name] <= count for name, count in wish.items())
-    assert sum(fitted.values()) == min(sum(wish.values()), max(slots, len(wish)))
+def test_dividing_keeps_the_total_and_the_minimum(counts, slots):
+    fitted = divide(counts, slots)
+    assert all(1 <= fitted[name] <= count for name, count in counts.items())
+    assert sum(fitted.values()) == min(sum(counts.values()), max(slots, len(counts)))
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_fitting_into_the_slots_stops_at_an_operator_s_minimum():
     st.dictionaries(st.sampled_from("abcdef"), st.tuples(st.integers(1, 50), st.integers(1, 9)), min_size=1),
     st.integers(1, 120),
 )
-def test_dividing_respects_every_minimum(wanted, slots):
-    counts = {name: max(count, least) for name, (count, least) in wanted.items()}
-    least = {name: least for name, (_, least) in wanted.items()}
+def test_dividing_respects_every_minimum(needs, slots):
+    counts = {name: max(count, least) for name, (count, least) in needs.items()}
+    least = {name: least for name, (_, least) in needs.items()}
     fitted = divide(counts, slots, least)
     assert all(least[name] <= fitted[name] <= counts[name] for name in counts)
     assert sum(fitted.values()) == min(sum(counts.values()), max(slots, sum(least.values())))
@@ -138,6 +138,13 @@ def test_operators_that_share_instances_are_capped_before_they_are_weighed():
     """What a query cannot use is not asked for: its own limit counts before the mean is taken."""
     graph = Graph(operators=(Operator(name="a"), Operator(name="b", max_parallelism=2)), shared=True)
     left = guarded(Guards(max_parallelism=8), {"a": 6, "b": 9}, graph=graph, target={"a": 2, "b": 2})
+    assert left.target.parallelism == {"a": 4, "b": 4}
+
+
+@pytest.mark.parametrize("guards", [Guards(), Guards(max_slots=2)])
+def test_operators_that_share_instances_have_no_fewer_than_the_minimum_of_each(guards):
+    graph = Graph(operators=(Operator(name="a", min_parallelism=4), Operator(name="b")), shared=True)
+    left = guarded(guards, {"a": 4, "b": 1}, graph=graph, target={"a": 6, "b": 6})
     assert left.target.parallelism == {"a": 4, "b": 4}
 
 

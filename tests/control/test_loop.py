@@ -110,6 +110,31 @@ def test_instances_that_get_lost_are_reported_when_they_do_not_come_back():
     assert reports[4].cycle.target.parallelism == {"a": 1}
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_what_was_given_up_is_requested_again_though_the_policy_holds(shared):
+    """A cluster without room for a while: a policy that holds must not stay with what was left for ever."""
+    graph = Graph(operators=(Operator(name="a"),), shared=shared)
+    engine = FakeEngine(graph=graph, tick_s=1)
+
+    class Holds(Scripted):
+        def decide(self, observation, memory):
+            engine.room = 1 if 20 <= observation.time_s < 60 else None
+            return super().decide(observation, memory)
+
+    _, reports = run(Holds(Recommendation.hold("no")), engine, cycles=12, initial=3, fulfil_within_s=20)
+    assert engine.requests == [{"a": 1}, {"a": 3}]
+    again = next(report for report in reports if report.cycle.action == "apply")
+    assert again.cycle.notes == ("requested again after a shortage: a 1 -> 3",)
+    assert again.result.kind == "scaled"
+
+
+def test_what_a_policy_recommends_less_of_during_a_shortage_is_not_requested_again():
+    engine = FakeEngine(room=2, tick_s=1)
+    script = (*[5] * 3, 2, Recommendation.hold("no"))
+    run(Scripted(*script), engine, cycles=20, fulfil_within_s=20)
+    assert engine.requests == [{"a": 5}, {"a": 2}]
+
+
 def test_an_action_succeeds_for_some_operators_and_fails_for_others():
     engine = FakeEngine(graph=TWO, fails=[{"b": "state is being rewritten"}])
     _, reports = run(Scripted({"a": 2, "b": 3}), engine, guards=Guards(cooldown_s=15))
@@ -157,6 +182,18 @@ def test_operators_that_come_and_go_share_the_target():
 def test_the_target_is_reconciled_at_every_tick_and_every_cycle():
     engine, _ = run(Scripted(1), FakeEngine(tick_s=2), cycles=3)
     assert engine.reconciled == 1 + 3 * 5 + 3
+
+
+def test_an_engine_that_raises_between_cycles_does_not_end_the_loop():
+    class Stumbles(FakeEngine):
+        def reconcile(self, target):
+            if 10 < self.time_s < 20:
+                raise ConnectionError("no answer")
+            return super().reconcile(target)
+
+    engine, reports = run(Scripted(1, 1, 3), Stumbles(tick_s=1), cycles=4)
+    assert [report.cycle.events for report in reports] == [(), ("not reconciled: ConnectionError: no answer",), (), ()]
+    assert engine.requests == [{"a": 3}]
 
 
 def test_repairs_of_the_engine_are_on_record():
@@ -216,6 +253,29 @@ def test_a_policy_that_raises_holds_and_the_loop_goes_on():
 def test_a_nonsense_recommendation_is_refused_by_name(nonsense, problem):
     engine, reports = run(Scripted(nonsense), cycles=1)
     assert reports[0].cycle.problem == problem
+    assert engine.requests == []
+
+
+@pytest.mark.parametrize("answer", [(Recommendation.hold("no"), None), (Recommendation.hold("no"), [1]), None, ()])
+def test_an_answer_without_a_memory_is_a_hold_and_the_old_memory_stays(answer):
+    class Forgetful:
+        def decide(self, observation, memory):
+            assert memory == {}
+            return answer
+
+    _, reports = run(Forgetful(), cycles=2)
+    assert all("policy" in report.cycle.problem for report in reports)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_measure_that_is_no_number_is_the_policys_failure(value):
+    class Measures:
+        def decide(self, observation, memory):
+            return Recommendation(parallelism={"a": 9}, reason="9", measures={"regret": value}), memory
+
+    engine, reports = run(Measures(), cycles=2)
+    assert len(reports) == 2
+    assert "regret" in reports[0].cycle.problem
     assert engine.requests == []
 
 
@@ -306,15 +366,33 @@ def test_what_was_learned_survives_a_restart(tmp_path):
     assert reports[0].cycle.target.parallelism == {"a": 5}
 
 
+def test_a_policys_time_goes_on_where_its_memory_was_saved(tmp_path):
+    """A run's clock begins at 0: times in the memory of an earlier one would lie in the future."""
+    store, seen = MemoryStore(tmp_path / "memory.json", "scripted"), []
+
+    class Watches(Scripted):
+        def decide(self, observation, memory):
+            seen.append(observation.time_s)
+            return super().decide(observation, memory)
+
+    for _ in range(3):
+        _, reports = run(Watches(1), store=store, cycles=2)
+        assert [report.cycle.time_s for report in reports] == [10, 20]
+    assert seen == [10, 20, 30, 40, 50, 60]
+
+
 class Poisoned(Scripted):
     def decide(self, observation, memory):
         recommendation, learned = super().decide(observation, memory)
-        return recommendation, {**learned, "mean": math.nan}
+        return recommendation, {**learned, "poison": self.poison}
 
 
-def test_a_memory_that_cannot_be_saved_is_a_hold_on_record_not_the_end(tmp_path):
+@pytest.mark.parametrize("poison", [math.nan, math.inf, [-math.inf], {"deep": [math.nan]}, {1, 2}, object()])
+def test_a_memory_that_cannot_be_saved_is_a_hold_on_record_not_the_end(tmp_path, poison):
     store = MemoryStore(tmp_path / "memory.json", "poisoned")
-    engine, reports = run(Poisoned(3), store=store)
+    policy = Poisoned(3)
+    policy.poison = poison
+    engine, reports = run(policy, store=store)
     assert len(reports) == 3
     assert engine.requests == []
     assert "the policy's memory cannot be saved" in reports[0].cycle.problem
@@ -346,9 +424,9 @@ def test_a_cycle_is_on_record_before_its_effect_and_before_memory_is_saved(tmp_p
             super().append(record)
 
     class Store(MemoryStore):
-        def save(self, memory):
+        def save(self, memory, time_s):
             order.append("memory")
-            super().save(memory)
+            super().save(memory, time_s)
 
     loop = Loop(
         engine=Engine(), decider=Decider(Scripted(3)), journal=Journal(), store=Store(tmp_path / "m.json", "scripted")

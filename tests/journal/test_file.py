@@ -220,6 +220,8 @@ def test_memory_comes_back_and_is_replaced_whole(tmp_path):
     [
         ("{", "is not JSON"),
         ("[]", "does not hold a policy's memory"),
+        ('{"version": 1, "policy": "learner", "memory": {"mean": NaN}}', "is not JSON: NaN is no number"),
+        ('{"version": 1, "policy": "learner", "time_s": "9", "memory": {}}', "does not hold a policy's memory"),
         (json.dumps({"version": 9, "policy": "learner", "memory": {}}), "has version 9; this program reads 1"),
         (json.dumps({"version": 1, "policy": "other", "memory": {}}), "belongs to policy 'other', not 'learner'"),
     ],

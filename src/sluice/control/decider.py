@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice.model import Observation, Recommendation
@@ -44,6 +45,8 @@ class Decider:
             return refused(f"policy failed: {type(error).__name__}: {error}", memory)
         if not isinstance(recommendation, Recommendation):
             return refused(f"policy returned {recommendation!r} instead of a recommendation", memory)
+        if not isinstance(learned, Mapping):
+            return refused(f"policy returned {learned!r} instead of its memory", memory)
         strangers = sorted(
             (recommendation.parallelism.keys() | recommendation.sizes.keys()) - observation.operators.keys()
         )

@@ -68,21 +68,28 @@ class Guards:
     def apply(self, recommendation: Recommendation, situation: Situation) -> GuardResult:
         """Guard one recommendation; operators it does not name keep their target."""
         current = situation.target
-        if recommendation.is_hold:
+        due = _requested_again(situation)
+        if recommendation.is_hold and not due:
             return GuardResult(current, ())
         notes: list[str] = []
         named = recommendation.parallelism.keys() | recommendation.sizes.keys()
-        counts = {name: self._recommended(recommendation, name, count) for name, count in current.parallelism.items()}
+        kept = _noted(
+            current.parallelism,
+            {name: count if name in named else due.get(name, count) for name, count in current.parallelism.items()},
+            "requested again after a shortage",
+            notes,
+        )
+        counts = {name: self._recommended(recommendation, name, count) for name, count in kept.items()}
         counts = self._over_provision(counts, named, notes)
         counts = self._limit_step(counts, current.parallelism, notes)
         counts = self._bound(counts, situation.graph, notes)
         if situation.graph.shared:
-            counts = self._share(counts, situation.observation, notes)
+            counts = self._share(counts, situation, notes)
         counts = self._fit(counts, situation.graph, notes)
         counts = _without_shortages(counts, situation, notes)
         sizes = _fitted_sizes({**current.sizes, **recommendation.sizes}, counts, notes)
-        kept = current.placement if counts == current.parallelism and sizes == current.sizes else None
-        target = Target(parallelism=counts, sizes=sizes, placement=kept)
+        unmoved = counts == current.parallelism and sizes == current.sizes
+        target = Target(parallelism=counts, sizes=sizes, placement=current.placement if unmoved else None)
         cooling_s = self.cooling_s(situation.time_s, situation.last_action_s)
         cooling = cooling_s > 0 and target != current
         if cooling:
@@ -128,17 +135,19 @@ class Guards:
     def _least(self, graph: Graph) -> dict[str, int]:
         return {op.name: max(self.min_parallelism, op.min_parallelism) for op in graph.operators}
 
-    def _share(self, counts: dict[str, int], observation: Observation, notes: list[str]) -> dict[str, int]:
-        one, sentence = shared_parallelism(counts, observation)
+    def _share(self, counts: dict[str, int], situation: Situation, notes: list[str]) -> dict[str, int]:
+        """One number for all, which is nobody's too few: a mean may be below the minimum of one of them."""
+        one, sentence = shared_parallelism(counts, situation.observation)
         if sentence:
             notes.append(sentence)
-        return dict.fromkeys(counts, one)
+        shared, least = dict.fromkeys(counts, one), max(self._least(situation.graph).values())
+        return _noted(shared, dict.fromkeys(counts, max(one, least)), "min/max parallelism", notes)
 
     def _fit(self, counts: dict[str, int], graph: Graph, notes: list[str]) -> dict[str, int]:
         if self.max_slots is None:
             return counts
         if graph.shared:
-            fitted = {name: min(count, self.max_slots) for name, count in counts.items()}
+            fitted = dict.fromkeys(counts, max(min(*counts.values(), self.max_slots), *self._least(graph).values()))
         else:
             fitted = divide(counts, self.max_slots, self._least(graph))
         return _noted(counts, fitted, f"only {self.max_slots} slots", notes)
@@ -167,6 +176,15 @@ def divide(counts: Mapping[str, int], slots: int, least: Mapping[str, int] | Non
         name = max((n for n in fitted if fitted[n] > least[n]), key=lambda n: fitted[n] - shares[n])
         fitted[name] -= 1
     return fitted
+
+
+def _requested_again(situation: Situation) -> dict[str, int]:
+    """Operators whose shortage is over and that still have what it left them: what they are to have."""
+    return {
+        name: one.requested
+        for name, one in situation.shortages.items()
+        if situation.time_s >= one.until_s and situation.target.parallelism[name] == one.available < one.requested
+    }
 
 
 def _without_shortages(counts: dict[str, int], situation: Situation, notes: list[str]) -> dict[str, int]:

@@ -65,6 +65,7 @@ class Loop:
         """Start the engine, cycle until the duration is over, and stop it whatever happens."""
         self._on_report = on_report or (lambda _: None)
         self._memory: Memory = self.store.load() if self.store else EMPTY_MEMORY
+        self._remembered_s = self.store.time_s() if self.store else 0.0
         self._events: list[str] = []
         self._waiting: CycleReport | None = None
         clock = self.engine.clock
@@ -83,9 +84,11 @@ class Loop:
             failure = error
             raise
         finally:
-            records = self.engine.stop()
-            self.journal.append(End(time_s=clock.now_s(), records=records, error=_one_line(failure)))
-            self.journal.close()
+            try:
+                records = self.engine.stop()
+                self.journal.append(End(time_s=clock.now_s(), records=records, error=_one_line(failure)))
+            finally:
+                self.journal.close()
 
     def _wait(self, duration_s: float, should_stop: Callable[[], bool]) -> None:
         """Let time pass, one tick after the other, so that what was requested is kept up between cycles, too."""
@@ -104,7 +107,7 @@ class Loop:
         observation = self.engine.observe()
         self._state = self._state.aligned(self.engine.graph)
         answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
-        state = self._state
+        state = self._state = self._state.recommended(answer.recommendation)
         guarded = self.guards.apply(
             answer.recommendation,
             Situation(
@@ -143,7 +146,7 @@ class Loop:
         self._events.clear()
         self.journal.append(report.cycle)
         report = self._act(report) if action == "apply" else report
-        self._remember(answer)
+        self._remember(answer, observation.time_s)
         self._on_report(report)
         if action != "apply":
             self._keep_up()
@@ -154,7 +157,7 @@ class Loop:
         if cooling_s > 0 and not self.decider.asks_while_cooling:
             why = f"cooldown: {cooling_s:g} of {self.guards.cooldown_s:g} s left, the policy is not asked"
             return Answer(Recommendation.hold(why), self._memory)
-        answer = self.decider.ask(observation, self._memory)
+        answer = self.decider.ask(_later(observation, self._remembered_s), self._memory)
         if answer.recommendation.sizes and "sizes" not in self.engine.abilities:
             return refused("the policy recommends instance sizes, which this engine cannot apply", self._memory)
         if self.store and answer.memory != self._memory and (problem := self.store.problem(answer.memory)):
@@ -202,7 +205,12 @@ class Loop:
         """Reconcile the target in force: what got lost is requested again, what was awaited may be there."""
         if self.dry_run:
             return
-        found = self.engine.reconcile(self._state.target)
+        try:
+            found = self.engine.reconcile(self._state.target)
+        except Exception as error:  # the next tick tries again
+            event = f"not reconciled: {_one_line(error)}"
+            self._events += [event] if event not in self._events else []
+            return
         self._state = self._state.reconciled(found)
         self._events += [f"{name}: {change.error}" for name, change in found.changes.items() if change.error]
         missing, request, now_s = self._state.missing, self._state.request, self.engine.clock.now_s()
@@ -232,13 +240,18 @@ class Loop:
         self.journal.append(outcome)
         self._on_report(report)
 
-    def _remember(self, answer: Answer) -> None:
+    def _remember(self, answer: Answer, time_s: float) -> None:
         if self.store and answer.memory != self._memory:
             try:
-                self.store.save(answer.memory)
+                self.store.save(answer.memory, self._remembered_s + time_s)
             except OSError as error:
                 self._events.append(f"memory was not saved: {error}")
         self._memory = answer.memory
+
+
+def _later(observation: Observation, by_s: float) -> Observation:
+    """The observation at a policy's own time, which goes on where its memory was saved."""
+    return observation.model_copy(update={"time_s": observation.time_s + by_s}) if by_s else observation
 
 
 def _status(found: Reconciliation) -> Status:

@@ -1,4 +1,8 @@
-"""What a policy has learned, on disk: saved atomically, loaded at start, versioned."""
+"""What a policy has learned, on disk: saved atomically, loaded at start, versioned.
+
+The engine time of the last observation is saved with it. Every run's clock begins at 0, and times that a policy
+remembers would lie in the future of the next run; the loop lets the policy's time go on from there instead.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,28 @@ class MemoryStore:
         self._policy_name = policy_name
 
     def load(self) -> Memory:
+        """The memory that was saved, or an empty one."""
+        saved = self._read()
+        return EMPTY_MEMORY if saved is None else saved["memory"]
+
+    def time_s(self) -> float:
+        """The policy's time when its memory was saved; 0 without one."""
+        saved = self._read()
+        return 0.0 if saved is None else float(saved.get("time_s", 0.0))
+
+    def _read(self) -> dict[str, Any] | None:
         try:
             text = self.path.read_text()
         except FileNotFoundError:
-            return EMPTY_MEMORY
+            return None
         except OSError as error:
             raise BadInputError(f"cannot read memory {str(self.path)!r}: {error.strerror}") from error
         try:
-            saved = json.loads(text)
+            saved = json.loads(text, parse_constant=_refuse_constant)
         except ValueError as error:
             raise BadInputError(f"memory {str(self.path)!r} is not JSON: {error}") from error
-        if not isinstance(saved, dict) or not isinstance(saved.get("memory"), dict):
+        time_s = saved.get("time_s", 0.0) if isinstance(saved, dict) else None
+        if not isinstance(time_s, int | float) or not isinstance(saved.get("memory"), dict):
             raise BadInputError(f"memory {str(self.path)!r} does not hold a policy's memory")
         if saved.get("version") != FORMAT_VERSION:
             raise BadInputError(
@@ -41,8 +56,8 @@ class MemoryStore:
             raise BadInputError(
                 f"memory {str(self.path)!r} belongs to policy {saved.get('policy')!r}, not {self._policy_name!r}"
             )
-        memory: dict[str, Any] = saved["memory"]
-        return memory
+        found: dict[str, Any] = saved
+        return found
 
     def check_writable(self) -> None:
         """Refuse a place where nothing can be saved, before there is anything to save."""
@@ -59,9 +74,13 @@ class MemoryStore:
             return str(error)
         return None
 
-    def save(self, memory: Memory) -> None:
-        replace_file(self.path, self._encode(memory), durable=True)
+    def save(self, memory: Memory, time_s: float = 0.0) -> None:
+        replace_file(self.path, self._encode(memory, time_s), durable=True)
 
-    def _encode(self, memory: Memory) -> bytes:
-        content = {"version": FORMAT_VERSION, "policy": self._policy_name, "memory": memory}
+    def _encode(self, memory: Memory, time_s: float = 0.0) -> bytes:
+        content = {"version": FORMAT_VERSION, "policy": self._policy_name, "time_s": time_s, "memory": memory}
         return json.dumps(content, allow_nan=False).encode()
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")

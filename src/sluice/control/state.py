@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sluice.model import Graph, Reconciliation, Target
+from sluice.model import Graph, Recommendation, Reconciliation, Target
 
 LONGEST_RETRY_S = 600.0
 
@@ -21,8 +21,10 @@ class Shortage:
     """A request was not fulfilled: until `until_s` the operator is not given more than it has.
 
     The time doubles with every request that fails again, so a full cluster is asked now and then, not all the time.
+    When it is over, `requested` is requested again, whether the policy repeats it or holds.
     """
 
+    requested: int
     available: int
     until_s: float
     retry_s: float
@@ -44,7 +46,20 @@ class LoopState:
         if not graph.shared or self.target.parallelism.keys() == set(graph.names):
             return self
         count = max(self.target.parallelism.values())
-        return replace(self, target=Target(parallelism=dict.fromkeys(graph.names, count)), shortages={})
+        short = max(self.shortages.values(), key=lambda one: one.until_s, default=None)
+        return replace(
+            self,
+            target=Target(parallelism=dict.fromkeys(graph.names, count)),
+            shortages=dict.fromkeys(graph.names, short) if short else {},
+        )
+
+    def recommended(self, recommendation: Recommendation) -> LoopState:
+        """The latest recommendation is what is requested when a shortage is over."""
+        shortages = {
+            name: replace(one, requested=recommendation.parallelism.get(name, one.requested))
+            for name, one in self.shortages.items()
+        }
+        return replace(self, shortages=shortages)
 
     def reconciled(self, found: Reconciliation) -> LoopState:
         """What an engine could not do is no longer wanted: the policy may recommend it again."""
@@ -79,7 +94,7 @@ class LoopState:
             if observed < requested and name in counts:
                 before = shortages.get(name)
                 retry_s = min(LONGEST_RETRY_S, 2 * before.retry_s if before else patience_s)
-                shortages[name] = Shortage(max(1, observed), time_s + retry_s, retry_s)
+                shortages[name] = Shortage(requested, max(1, observed), time_s + retry_s, retry_s)
                 counts[name] = max(1, observed)
         sizes = {name: mix for name, mix in self.target.sizes.items() if sum(mix.values()) == counts[name]}
         target = self.target
