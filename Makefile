@@ -25,9 +25,9 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/mypy --python-version 3.10 --no-warn-return-any --no-warn-unused-ignores
 	$(BIN)/lint-imports
 
-test: check  ## everything CI runs; the tests on Spark share one session and one cluster, so they run in one process
+test: check  ## everything CI runs; the tests on Spark mostly wait, so more of them run at once than there are cores
 	$(PARALLEL) -m "not spark"
-	$(BIN)/pytest -m spark
+	$(BIN)/pytest -n 3 --dist loadgroup -m spark
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"

@@ -1,4 +1,8 @@
-"""What the tests that need Java share: one embedded Spark session and one standalone cluster."""
+"""What the tests that need Java share: one embedded Spark session and one standalone cluster.
+
+Several processes may run them (`make test`): those that share something run in the same one, all others in whichever
+has time for them.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,20 @@ if TYPE_CHECKING:
 TASK_THREADS = 16
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
+
+
+SHARED = ("spark", "cluster")
+"""Fixtures of which there is one for all tests."""
+
+
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with processes of their own begin first: they take longest, and mostly wait."""
+    for item in items:
+        for name in SHARED:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("yarn", "spark", "slow")])
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,8 @@ import os
 import socket
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +24,7 @@ from sluice.spark.cluster.processes import marked_processes
 
 QUICK_TO_NOTICE = {"PYSPARK_SUBMIT_ARGS": "--conf spark.shuffle.io.retryWait=1s pyspark-shell"}
 """Reading from an executor that is gone is tried again three times, five seconds apart otherwise."""
+PATIENCE_S = 120.0
 SIZE = ClusterSize(workers=2, slots=3, memory_mb=1024)
 
 
@@ -109,6 +112,13 @@ def test_jars_are_resolved_once(empty_cache: Path) -> None:
     assert jars.hadoop_jars() == empty_cache / f"hadoop-{jars.HADOOP_VERSION}"
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, f"not within {PATIENCE_S:g} s"
+        time.sleep(0.5)
+
+
 def run_cli(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     with pytest.raises(SystemExit, match="0"):
         main(["cluster", *words, "--json"])
@@ -135,7 +145,8 @@ def test_attach_on_yarn_follows_the_load_and_survives_the_loss_of_a_node(
             [*map(str, program)], env={**os.environ, **QUICK_TO_NOTICE}, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr[-5000:]
-        assert run_cli(["status", *at_home], capsys)["alive_workers"] == 2
+        # a node counts as lost when it has been silent for a while
+        wait_until(lambda: run_cli(["status", *at_home], capsys)["alive_workers"] == 2)
     finally:
         assert run_cli(["down", *at_home], capsys) == {"ended": True}
     result = json.loads((root / "result.json").read_text())

@@ -5,6 +5,7 @@ Writes what it saw to ROOT/result.json. python -m sluice.testing.step_load.sessi
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 LOAD = 160.0
 """Records/s: two executors of a hundred each."""
-WATCHED_S = 20.0
-BATCH_JOB_S = 40
+IDLE_S = 4.0
+WATCHED_S = 3 * IDLE_S
+LONGEST_BATCH_JOB_S = 600
+BATCH_JOB = "batch job"
 
 
 def start_idle_query(spark: SparkSession, root: Path) -> StreamingQuery:
@@ -38,9 +41,11 @@ def start_idle_query(spark: SparkSession, root: Path) -> StreamingQuery:
 
 
 def run_batch_job(spark: SparkSession) -> None:
-    """Two tasks that sleep, in a thread of their own as a user's would."""
-    sleeping = f"reflect('java.lang.Thread', 'sleep', {BATCH_JOB_S * 1000}L) AS slept"
-    spark.range(0, 2, 1, 2).selectExpr(sleeping).where("slept IS NOT NULL").count()
+    """Two tasks that sleep until their group is cancelled, in a thread of their own as a user's would."""
+    spark.sparkContext.setJobGroup(BATCH_JOB, BATCH_JOB, interruptOnCancel=True)
+    sleeping = f"reflect('java.lang.Thread', 'sleep', {LONGEST_BATCH_JOB_S * 1000}L) AS slept"
+    with contextlib.suppress(Exception):
+        spark.range(0, 2, 1, 2).selectExpr(sleeping).where("slept IS NOT NULL").count()
 
 
 def main(root: Path, home: Path) -> None:
@@ -60,7 +65,7 @@ def main(root: Path, home: Path) -> None:
         max_executors=4,
         interval=2,
         cooldown=2,
-        idle=4,
+        idle=IDLE_S,
         journal=root / "journal.jsonl",
     )
     with attached, ExecutorWatch(spark) as watch:
@@ -71,9 +76,10 @@ def main(root: Path, home: Path) -> None:
         batch_job.start()
         feed.stop()
         working.stop()
-        # idle is 4 s: from here on only the batch job keeps executors
-        while_batch_job = _fewest(watch, 15.0) if batch_job.is_alive() else 0
+        # from here on only the batch job keeps executors
+        while_batch_job = _fewest(watch, WATCHED_S)
         assert batch_job.is_alive(), "the batch job ended too early to tell"
+        spark.sparkContext.cancelJobGroup(BATCH_JOB)
         batch_job.join()
         wait_for(lambda: watch.executors == 1, idle, "1 executor when idle")
     result = {
