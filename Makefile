@@ -1,4 +1,4 @@
-.PHONY: demo test check fast lock clean
+.PHONY: demo test test-session test-processes check fast lock clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -25,9 +25,15 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/mypy --python-version 3.10 --no-warn-return-any --no-warn-unused-ignores
 	$(BIN)/lint-imports
 
-test: check  ## everything CI runs; the tests on Spark mostly wait, so more of them run at once than there are cores
+test: check  ## everything CI runs; of the tests on Spark, those that mostly wait run beside those that compute
 	$(PARALLEL) -m "not spark"
-	$(BIN)/pytest -n 3 --dist loadgroup -m spark
+	$(MAKE) --jobs=2 --output-sync=target test-processes test-session
+
+test-session: $(READY)  ## tests on Spark that share one embedded session
+	$(BIN)/pytest -m "spark and session"
+
+test-processes: $(READY)  ## tests on Spark that start clusters and programs of their own
+	$(BIN)/pytest -m "spark and not session"
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"

@@ -1,7 +1,7 @@
 """What the tests that need Java share: one embedded Spark session and one standalone cluster.
 
-Several processes may run them (`make test`): those that share something run in the same one, all others in whichever
-has time for them.
+Those that use the session have the marker `session`, so that `make test` can run them beside the others, which start
+processes of their own.
 """
 
 from __future__ import annotations
@@ -20,18 +20,11 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
 
 
-SHARED = ("spark", "cluster")
-"""Fixtures of which there is one for all tests."""
-
-
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with processes of their own begin first: they take longest, and mostly wait."""
     for item in items:
-        for name in SHARED:
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
-    items.sort(key=lambda item: [item.get_closest_marker(name) is None for name in ("yarn", "spark", "slow")])
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("session")
 
 
 @pytest.fixture(scope="session")

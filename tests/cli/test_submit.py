@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 spark = SparkSession.builder.appName("unchanged").getOrCreate()
 rows = spark.readStream.format("rate").option("rowsPerSecond", 20).load()
 query = rows.writeStream.format("noop").queryName("rows").trigger(processingTime="1 second").start()
-deadline = time.monotonic() + 60
+deadline = time.monotonic() + 300
 while (query.lastProgress or {"batchId": 0})["batchId"] < 5 and time.monotonic() < deadline:
     time.sleep(0.2)
 query.stop()
@@ -135,7 +135,7 @@ def test_an_unchanged_program_is_scaled(cluster: Path, tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=540,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-5000:]

@@ -1,4 +1,4 @@
-"""How steady, how soon, how near: small journals told as stories."""
+"""How steady, how soon, how near: small journals as stories."""
 
 import numpy as np
 import pytest

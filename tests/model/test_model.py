@@ -123,7 +123,7 @@ def test_values_do_not_change():
         Recommendation.hold("no").reason = "yes"
 
 
-def test_a_hold_wishes_nothing():
+def test_a_hold_recommends_nothing():
     assert Recommendation.hold("2 of 5 samples so far").is_hold
     assert not Recommendation(parallelism={"a": 1}, reason="r").is_hold
 

@@ -1,4 +1,4 @@
-"""What only Spark can tell about a pipeline, told before anything starts."""
+"""What only Spark can tell about a pipeline, reported before anything starts."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ from sluice.testing.exactly_once.rescaling import wait_until
 pytestmark = pytest.mark.spark
 
 KEYS = 100_000
-PIECE = 500_000
-WINDOWS = 3
+PIECE = 250_000
+WINDOWS = 2
 TRIGGER_S = 0.5
 
 
@@ -51,11 +51,11 @@ def test_the_true_rate_of_a_stateful_operator_is_not_below_what_it_reads(spark, 
 
     known = []
     try:
-        wait_until(lambda: has_read(PIECE), engine, "first half million records read")
+        wait_until(lambda: has_read(PIECE), engine, "first records read")
         for _ in range(WINDOWS):
             engine.observe()
             begun = topic.consumers()["counts"]
-            wait_until(lambda begun=begun: has_read(begun + PIECE), engine, "half a million records more")
+            wait_until(lambda begun=begun: has_read(begun + PIECE), engine, "more records read")
             seen = engine.observe().operators["counts"]
             assert seen.lag > 0
             if seen.true_input_rate is not None:

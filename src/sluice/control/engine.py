@@ -8,7 +8,7 @@ from sluice.journal.records import RecordCount
 from sluice.model import Graph, Observation, Reconciliation, Target
 
 Ability = Literal["sizes", "placement"]
-"""What a target may ask for beyond parallelism; an engine without the ability refuses it."""
+"""What a target may contain beyond parallelism; an engine without the ability refuses it."""
 
 
 class Clock(Protocol):

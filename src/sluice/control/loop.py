@@ -175,21 +175,21 @@ class Loop:
         """Hand a new target to the engine; its effects begin here and nowhere else."""
         cycle, before = report.cycle, self._state
         try:
-            found = self.engine.reconcile(cycle.target)
+            reconciliation = self.engine.reconcile(cycle.target)
         except Exception as error:
-            found = _failed(before, cycle.target, f"{type(error).__name__}: {error}")
-        self._state = replace(before, target=cycle.target, request=None).reconciled(found)
-        acted = [name for name, change in found.changes.items() if not change.error]
-        if acted or not found.changes:
+            reconciliation = _failed(before, cycle.target, f"{type(error).__name__}: {error}")
+        self._state = replace(before, target=cycle.target, request=None).reconciled(reconciliation)
+        acted = [name for name, change in reconciliation.changes.items() if not change.error]
+        if acted or not reconciliation.changes:
             self._state = replace(self._state, last_action_s=cycle.time_s)
-        status = _status(found)
+        status = _status(reconciliation)
         outcome = Outcome(
             cycle=cycle.cycle,
             time_s=cycle.time_s,
             status=status,
-            operators=_parts(found.changes, found.observed),
-            downtime_s=found.downtime_s,
-            detail=found.detail,
+            operators=_parts(reconciliation.changes, reconciliation.observed),
+            downtime_s=reconciliation.downtime_s,
+            detail=reconciliation.detail,
         )
         self.journal.append(outcome)
         report = report.with_outcome(outcome)
@@ -206,13 +206,13 @@ class Loop:
         if self.dry_run:
             return
         try:
-            found = self.engine.reconcile(self._state.target)
+            reconciliation = self.engine.reconcile(self._state.target)
         except Exception as error:  # the next tick tries again
             event = f"not reconciled: {_one_line(error)}"
             self._events += [event] if event not in self._events else []
             return
-        self._state = self._state.reconciled(found)
-        self._events += [f"{name}: {change.error}" for name, change in found.changes.items() if change.error]
+        self._state = self._state.reconciled(reconciliation)
+        self._events += [f"{name}: {change.error}" for name, change in reconciliation.changes.items() if change.error]
         missing, request, now_s = self._state.missing, self._state.request, self.engine.clock.now_s()
         if not missing:
             if request is not None:
@@ -222,7 +222,7 @@ class Loop:
             self._state = replace(self._state, request=Request(now_s))
         elif now_s - request.since_s >= self.fulfil_within_s:
             self._state = self._state.short_of(now_s, self.fulfil_within_s)
-            has = ", ".join(f"{name} has {found} of {wanted}" for name, (wanted, found) in missing.items())
+            has = ", ".join(f"{name} has {observed} of {requested}" for name, (requested, observed) in missing.items())
             self._conclude("unfulfilled", now_s, f"after {self.fulfil_within_s:g} s {has}")
 
     def _conclude(self, status: Status, time_s: float, detail: str) -> None:
@@ -254,11 +254,11 @@ def _later(observation: Observation, by_s: float) -> Observation:
     return observation.model_copy(update={"time_s": observation.time_s + by_s}) if by_s else observation
 
 
-def _status(found: Reconciliation) -> Status:
-    failed = [name for name, change in found.changes.items() if change.error]
+def _status(reconciliation: Reconciliation) -> Status:
+    failed = [name for name, change in reconciliation.changes.items() if change.error]
     if failed:
-        return "failed" if len(failed) == len(found.changes) else "partly"
-    arrived = all(found.observed.get(name, count) == count for name, count in found.requested.items())
+        return "failed" if len(failed) == len(reconciliation.changes) else "partly"
+    arrived = all(reconciliation.observed.get(name, count) == count for name, count in reconciliation.requested.items())
     return "done" if arrived else "waiting"
 
 

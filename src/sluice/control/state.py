@@ -11,7 +11,7 @@ LONGEST_RETRY_S = 600.0
 
 @dataclass(frozen=True)
 class Request:
-    """Instances that were requested and are not all there, or more than are wanted."""
+    """An action under way: the instances observed are not yet those requested."""
 
     since_s: float
 
@@ -61,12 +61,12 @@ class LoopState:
         }
         return replace(self, shortages=shortages)
 
-    def reconciled(self, found: Reconciliation) -> LoopState:
-        """What an engine could not do is no longer wanted: the policy may recommend it again."""
+    def reconciled(self, reconciliation: Reconciliation) -> LoopState:
+        """What an engine could not do leaves the target: the policy may recommend it again."""
         failed = {
-            name: found.requested[name]
-            for name, change in found.changes.items()
-            if change.error and name in found.requested
+            name: reconciliation.requested[name]
+            for name, change in reconciliation.changes.items()
+            if change.error and name in reconciliation.requested
         }
         target = self.target
         if failed:
@@ -75,7 +75,9 @@ class LoopState:
                 sizes={name: mix for name, mix in target.sizes.items() if name not in failed},
                 placement=None if target.placement and not _places(target, failed) else target.placement,
             )
-        return replace(self, target=target, requested=dict(found.requested), observed=dict(found.observed))
+        return replace(
+            self, target=target, requested=dict(reconciliation.requested), observed=dict(reconciliation.observed)
+        )
 
     @property
     def missing(self) -> dict[str, tuple[int, int]]:

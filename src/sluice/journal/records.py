@@ -85,7 +85,7 @@ class Cycle(Frozen):
         None, description="what guards made of the recommendation, where it is not in force"
     )
     requested: dict[Name, Count] = Field(
-        default_factory=dict, description="what the engine had asked for before this cycle"
+        default_factory=dict, description="what the engine had requested before this cycle"
     )
 
 

@@ -1,4 +1,4 @@
-"""What became of a cycle: the one place that says so, for everything that reads or watches a journal."""
+"""The result of a cycle: the one place that determines it, for everything that reads or watches a journal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS: tuple[Kind, ...] = (
 
 @dataclass(frozen=True)
 class CycleResult:
-    """What became of one cycle.
+    """The result of one cycle.
 
     `changed` maps operators to their instances before and after: of an action what was requested, of a dry run what
     would have been. `errors` has the operators whose change failed.

@@ -64,7 +64,7 @@ class RunSpec:
 
     @property
     def whole_duration_s(self) -> float:
-        """As asked for, or as long as the workload's pattern."""
+        """The given duration, or that of the workload's pattern."""
         return self.duration_s or duration_s(self.workload) / self.speedup
 
 

@@ -82,7 +82,7 @@ def has_saved_run(root: Path) -> bool:
 
 @contextmanager
 def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
-    """The folder asked for, or one that is gone afterwards; with `resume` it must hold a run to go on with."""
+    """The given folder, or one that is deleted afterwards; with `resume` it must hold a run to go on with."""
     if resume and root is None:
         raise BadInputError("--resume needs --root, the folder of the run to go on with")
     if resume and root is not None and not has_saved_run(root):

@@ -1,4 +1,4 @@
-"""What is wanted, and what an engine has done about it: target, requested and observed are three different things."""
+"""Target, requested and observed: what is to run, what an engine has requested for it, and what is running."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class OperatorChange(Frozen):
 class Reconciliation(Frozen):
     """What an engine did about a target in one call, and where that leaves it.
 
-    `requested` is what the engine has asked for so far, `observed` what is there now: a cluster may take its time, or
-    have no room. `changes` has the operators this call acted on.
+    `requested` is what the engine has requested so far, `observed` what is there now: a cluster may be slow, or full.
+    `changes` has the operators this call acted on.
     """
 
     requested: dict[Name, Count]

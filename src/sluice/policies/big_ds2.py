@@ -39,7 +39,7 @@ class BigDs2:
         if state.state is ProvisioningState.BEHIND and interrupted(observation, memory.get("parallelism")):
             return Recommendation.hold(f"big-ds2: {state.why}, in a window interrupted by the change"), kept
         if state.state is ProvisioningState.CATCHING_UP:
-            return Recommendation.hold(f"big-ds2: waits until the backlog is gone, {state.why}"), kept
+            return Recommendation.hold(f"big-ds2: waits until the backlog is worked off, {state.why}"), kept
         if state.state is ProvisioningState.BEHIND and not same_load(memory.get("loads"), loads):
             big = raise_all(now, p_max, max(self.max_parallelism, *now.values()))
             if big != now:

@@ -115,7 +115,7 @@ class ContTune:
                 f"conttune: {listing(doubted)} differs from its history by over {self.forget_beyond:g}, waits"
             ), kept
         if state.state is ProvisioningState.CATCHING_UP:
-            return Recommendation.hold(f"conttune: waits until the backlog is gone, {state.why}{note}"), kept
+            return Recommendation.hold(f"conttune: waits until the backlog is worked off, {state.why}{note}"), kept
         rates = settled_rates(observation, known)
         kept["levels"] = remember(levels, loads, rates)
         tuned, why = self._small(observation, histories, rates, kept)

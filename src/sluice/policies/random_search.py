@@ -46,7 +46,7 @@ class RandomSearch:
             kept |= {"loads": loads, "tried": 0, "best": None}
         state = provisioning(observation)
         if state.state is ProvisioningState.CATCHING_UP:
-            return Recommendation.hold(f"random search: waits until the backlog is gone, {state.why}"), kept
+            return Recommendation.hold(f"random search: waits until the backlog is worked off, {state.why}"), kept
         if state.state is ProvisioningState.KEEPING_UP and (kept["best"] is None or _slots(now) < _slots(kept["best"])):
             kept["best"] = now
         if kept["tried"] < self.trials:

@@ -59,10 +59,10 @@ class EngineSuite:
     def test_reconciling_requests_what_differs_and_says_so(self, running: Engine) -> None:
         wait(running, self.window_s)
         running.observe()
-        found = running.reconcile(Target(parallelism=self.grown))
+        reconciliation = running.reconcile(Target(parallelism=self.grown))
         changed = OperatorChange(before=self.initial[self.busy], requested=self.grown[self.busy])
-        assert found.changes == {self.busy: changed}
-        assert found.requested == self.grown
+        assert reconciliation.changes == {self.busy: changed}
+        assert reconciliation.requested == self.grown
         self._until_there(running, self.grown)
         wait(running, self.window_s)
         assert running.observe().parallelism == self.grown
@@ -78,10 +78,10 @@ class EngineSuite:
     def test_the_same_target_changes_nothing(self, running: Engine) -> None:
         wait(running, self.window_s)
         running.observe()
-        found = running.reconcile(Target(parallelism=self.initial))
-        assert found.changes == {}
-        assert found.downtime_s == 0
-        assert found.requested == self.initial
+        reconciliation = running.reconcile(Target(parallelism=self.initial))
+        assert reconciliation.changes == {}
+        assert reconciliation.downtime_s == 0
+        assert reconciliation.requested == self.initial
 
     def test_stopping_counts_every_record_and_may_be_called_twice(self, running: Engine) -> None:
         wait(running, 2 * self.window_s)
@@ -97,8 +97,8 @@ class EngineSuite:
         """Reconcile until what is requested is there, as the loop does."""
         target = Target(parallelism=parallelism)
         deadline_s = running.clock.now_s() + self.patience_s
-        while (found := running.reconcile(target)).observed != parallelism:
-            assert running.clock.now_s() < deadline_s, f"requested {parallelism}, there: {found.observed}"
+        while (reconciliation := running.reconcile(target)).observed != parallelism:
+            assert running.clock.now_s() < deadline_s, f"requested {parallelism}, there: {reconciliation.observed}"
             wait(running, running.tick_s or self.window_s)
 
     def _observed(self, running: Engine, condition: Callable[[Observation], bool], what: str) -> Observation:

@@ -84,12 +84,12 @@ class Chain:
         )
 
     def step(self, policy: Policy) -> Recommendation:
-        decision, self.memory = policy.decide(self.observe(), self.memory)
-        wish = self.parallelism | decision.parallelism
-        self.reconfigurations += wish != self.parallelism
-        self.parallelism = wish
-        self.decisions.append(decision)
-        return decision
+        recommendation, self.memory = policy.decide(self.observe(), self.memory)
+        target = self.parallelism | recommendation.parallelism
+        self.reconfigurations += target != self.parallelism
+        self.parallelism = target
+        self.decisions.append(recommendation)
+        return recommendation
 
     def settle(self, policy: Policy, most: int = 40) -> dict[str, int]:
         """Step until the policy holds while nothing falls behind; fails if it never does."""

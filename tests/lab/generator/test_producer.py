@@ -75,7 +75,7 @@ def test_what_is_due_is_in_the_topic_with_the_time_it_was_due(tmp_path):
     topic = bids_topic(tmp_path)
     report = produce(topic, rising, end_s=10.1).streams["bids"]
     found = records(topic)
-    assert report.produced == report.wanted == found.num_rows == pytest.approx(10.7 * 10**2 / 2, rel=0.05)
+    assert report.produced == report.scheduled == found.num_rows == pytest.approx(10.7 * 10**2 / 2, rel=0.05)
     assert found["auction"].equals(Bids()(0, found.num_rows, 0, 7)["auction"])
     times_s = {at.timestamp() for at in found["at"].to_pylist()}
     assert min(times_s) > 1000
@@ -107,7 +107,7 @@ def test_a_producer_that_falls_behind_says_so_and_drops_nothing(tmp_path):
     report = produce(topic, steady(400), end_s=20, generate=Slow(), warn=lines.append)
     stream = report.streams["bids"]
     assert stream.produced == records(topic).num_rows == 100 * 40
-    assert stream.wanted == pytest.approx(2 * stream.produced, rel=0.05)
+    assert stream.scheduled == pytest.approx(2 * stream.produced, rel=0.05)
     assert stream.worst_behind_s > 9
     assert not report.kept_up
     assert stream.rate == pytest.approx(200, rel=0.05)

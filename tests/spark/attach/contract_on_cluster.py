@@ -36,7 +36,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     cluster = read_state(Path(os.environ["SLUICE_CLUSTER_HOME"]))
     assert cluster is not None
     root = tmp_path_factory.mktemp("application")
-    spark = session(cluster.master_url, **DRAINING)
+    spark = session(cluster.master_url, **{**DRAINING, "spark.cores.max": "2"})
     feed = LineFeed(root / "in", RECORDS_PER_S)
     query = start_query(spark, root, files_per_batch=FILES_PER_S - 1)
     feed.start()
@@ -56,7 +56,7 @@ class TestAttachedApplication(EngineSuite):
     @pytest.fixture
     def engine(self, application: SparkSession) -> Engine:
         engine = AttachedEngine(
-            application, ClusterExecutors(application), ApplicationQueries(application), (1, 4), threading.Event()
+            application, ClusterExecutors(application), ApplicationQueries(application), (1, 2), threading.Event()
         )
         one = Target(parallelism=self.initial)
         engine.maintain()

@@ -1,4 +1,4 @@
-"""Attaching, as far as it needs no Spark: objectives, idleness, what an application looks like, whom to let go."""
+"""Attaching, as far as it needs no Spark: objectives, idleness, what an application looks like, what is released."""
 
 import pytest
 from hypothesis import given, settings
@@ -279,11 +279,11 @@ def test_a_lag_that_one_of_two_sources_does_not_tell_is_unknown():
 
 
 class Wants:
-    def __init__(self, **wish):
-        self.wish = wish
+    def __init__(self, **counts):
+        self.counts = counts
 
     def decide(self, observation, memory):
-        return Recommendation(parallelism=self.wish, reason="wants 1") if self.wish else Recommendation.hold(
+        return Recommendation(parallelism=self.counts, reason="wants 1") if self.counts else Recommendation.hold(
             "holds 1"
         ), {"seen": 1}
 

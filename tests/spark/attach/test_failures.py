@@ -1,4 +1,4 @@
-"""Why a window could not be seen, told apart in the log; its metrics are unknown in every case."""
+"""Why a window could not be seen, distinguished in the log; its metrics are unknown in every case."""
 
 import logging
 import threading

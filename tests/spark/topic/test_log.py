@@ -187,7 +187,7 @@ def test_what_the_topic_did_not_put_among_its_commits_is_left_alone(topic: Topic
     [
         (lambda path: path.write_bytes(path.read_bytes()[:-100]), "torn segment"),
         (lambda path: path.write_bytes(path.read_bytes().replace(b"w3", b"w4")), "altered segment"),
-        (lambda path: path.unlink(), "segment is gone"),
+        (lambda path: path.unlink(), "segment is missing"),
     ],
 )
 def test_a_damaged_segment_is_named_and_never_read(topic: Topic, damage, says: str) -> None:
@@ -210,7 +210,7 @@ def test_a_damaged_commit_is_named(topic: Topic) -> None:
     with pytest.raises(CorruptTopicError, match=second.name):
         Topic.open(topic.path)
     second.unlink()
-    with pytest.raises(CorruptTopicError, match=f"{second.name}: commit is gone"):
+    with pytest.raises(CorruptTopicError, match=f"{second.name}: commit is missing"):
         Topic.open(topic.path)
     second.write_bytes(content)
     assert Topic.open(topic.path).end_offset() == 3
@@ -218,7 +218,7 @@ def test_a_damaged_commit_is_named(topic: Topic) -> None:
 
 def test_a_range_no_longer_kept_is_an_error(topic: Topic) -> None:
     topic.append(records(0, 3), producer="a", batch_id=0)
-    with pytest.raises(CorruptTopicError, match="records 2 to 5 asked for, 0 to 3 kept"):
+    with pytest.raises(CorruptTopicError, match="records 2 to 5 requested, 0 to 3 kept"):
         ids(topic, 2, 5)
 
 

@@ -1,4 +1,4 @@
-"""Paced slots: as fast as an engine without batches would be, told with a clock that only moves when asked."""
+"""Paced slots: as fast as an engine without batches would be, with a clock that only moves when advanced."""
 
 from __future__ import annotations
 

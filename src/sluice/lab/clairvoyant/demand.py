@@ -35,20 +35,20 @@ class Demand:
         """The fewest instances of every operator that carry a load for ever, noise left out."""
         return {op.name: _fewest(op.capacity, load * self.inputs[op.name]) for op in self.job.operators}
 
-    def configurations(self, max_slots: int, most_rate: float = np.inf) -> list[Configuration]:
+    def configurations(self, max_slots: int, most_rate: float = np.inf) -> list[SlotConfiguration]:
         """Smallest configurations, least first; each carries more than the one before, the last `most_rate`."""
         operators = [op for op in self.job.operators if self.inputs[op.name] > 0]
         random = np.random.Generator(np.random.PCG64(0))
         sigma = self.job.settings.noise
         noise = np.exp(sigma * random.standard_normal((NOISE_DRAWS, len(operators))) - sigma**2 / 2)
         counts = {op.name: 1 for op in self.job.operators}
-        smallest: list[Configuration] = []
+        smallest: list[SlotConfiguration] = []
         while sum(counts.values()) <= max_slots and (not smallest or smallest[-1].rate < most_rate):
             carried = np.array([op.capacity(counts[op.name]) / self.inputs[op.name] for op in operators])
             # buffers hold less than a tick, so in every tick the slowest operator sets the pace of all
             rate = float((carried * noise).min(axis=1).mean())
             if not smallest or rate > smallest[-1].rate:
-                smallest.append(Configuration(dict(counts), sum(counts.values()), rate))
+                smallest.append(SlotConfiguration(dict(counts), sum(counts.values()), rate))
             counts[operators[int(carried.argmin())].name] += 1
         return smallest
 
@@ -68,7 +68,7 @@ class Demand:
 
 
 @dataclass(frozen=True)
-class Configuration:
+class SlotConfiguration:
     """A configuration and the load it carries on average."""
 
     parallelism: Mapping[str, int]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from sluice.compiled import Compiler
 from sluice.errors import SluiceError
-from sluice.lab.clairvoyant.demand import Configuration, Demand
+from sluice.lab.clairvoyant.demand import Demand, SlotConfiguration
 from sluice.lab.simulator.state import Floats
 
 FINEST_AGE_STEP_S = 1.0
@@ -41,7 +41,7 @@ compiled = Compiler("the clairvoyant planner", "lab")
 class ClairvoyantPlan:
     """`steps` are (time, configuration). `bound_slot_seconds` is below every plan that keeps the objective."""
 
-    steps: tuple[tuple[float, Configuration], ...]
+    steps: tuple[tuple[float, SlotConfiguration], ...]
     slot_seconds: float
     bound_slot_seconds: float
     violation_ratio: float

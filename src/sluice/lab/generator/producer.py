@@ -35,9 +35,9 @@ class Stream:
 
 
 class StreamReport(Frozen):
-    """`wanted` is what the workload asked for up to now, `produced` what is in the topic."""
+    """`scheduled` is what the workload asked for up to now, `produced` what is in the topic."""
 
-    wanted: Count = 0
+    scheduled: Count = 0
     produced: Count = 0
     elapsed_s: NonNegative = 0.0
     behind_s: NonNegative = 0.0
@@ -62,7 +62,7 @@ class GeneratorReport(Frozen):
     def summary(self) -> str:
         """One sentence per stream, for people."""
         return "; ".join(
-            f"{name}: {found.produced:,} of {found.wanted:,} records, at worst {found.worst_behind_s:.1f} s behind"
+            f"{name}: {found.produced:,} of {found.scheduled:,} records, at worst {found.worst_behind_s:.1f} s behind"
             for name, found in self.streams.items()
         )
 
@@ -114,7 +114,7 @@ class Producer:
             self._warned_s = self._now_s()
             self._warn(
                 f"generator: stream {name!r} is {report.behind_s:.1f} s behind its workload, "
-                f"{report.produced:,} records so far; the load is lower than asked for"
+                f"{report.produced:,} records so far; the load is lower than the workload"
             )
 
 
@@ -128,8 +128,8 @@ class _Writer:
         last = self._topic.last_batch_id(PRODUCER)
         self.tick = 0 if last is None else last + 1
         self._schedule = Schedule(stream.curve, tick_s=tick_s, tick=self.tick)
-        self._wishes = Schedule(stream.curve, tick_s=tick_s, tick=self.tick)
-        self._block, self._wish = self._schedule.next(), self._wishes.next()
+        self._planned = Schedule(stream.curve, tick_s=tick_s, tick=self.tick)
+        self._block, self._next_planned = self._schedule.next(), self._planned.next()
         self._first_due_s = self._block.due_s - tick_s
         self.started_s = 0.0
         """Unix time of tick 0, or of when it would have been."""
@@ -148,19 +148,19 @@ class _Writer:
         elapsed_s = now_s() - self.started_s
         behind_s = max(0.0, elapsed_s - block.due_s)
         self.report = StreamReport(
-            wanted=self.report.wanted + self._newly_wanted(elapsed_s),
+            scheduled=self.report.scheduled + self._newly_scheduled(elapsed_s),
             produced=self.report.produced + block.count,
             elapsed_s=max(0.0, elapsed_s - self._first_due_s),
             behind_s=behind_s,
             worst_behind_s=max(self.report.worst_behind_s, behind_s),
         )
 
-    def _newly_wanted(self, elapsed_s: float) -> int:
-        wanted = 0
-        while self._wish.due_s <= elapsed_s:
-            wanted += self._wish.count
-            self._wish = self._wishes.next()
-        return wanted
+    def _newly_scheduled(self, elapsed_s: float) -> int:
+        scheduled = 0
+        while self._next_planned.due_s <= elapsed_s:
+            scheduled += self._next_planned.count
+            self._next_planned = self._planned.next()
+        return scheduled
 
     def _append(self, block: Block, due_s: float) -> None:
         table = self._generate(block.first, block.count, due_s, self._seed)

@@ -161,7 +161,7 @@ def _counted(one: str, many: str, found: Set[Any]) -> str:
 
 
 def _lasting(cells: Sequence[Cell]) -> str:
-    """Told where the runs are not as long as their load's pattern."""
+    """A sentence where the runs are not as long as their load's pattern."""
     seconds = sorted({cell.duration_s for cell in cells if cell.duration_s is not None})
     return f", {' or '.join(f'{s:g}' for s in seconds)} s each" if seconds else ""
 

@@ -17,7 +17,7 @@ from sluice.placement import PlacementRequest, PlacementResult
 from sluice.placement.problem import DIMENSIONS, build
 
 COLOURS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#997700", "#004488", "#bb5566", "#558866")
-"""Told apart by colour-blind readers too (Paul Tol's bright and high-contrast sets)."""
+"""Colour-blind readers can distinguish them (Paul Tol's bright and high-contrast sets)."""
 FREE = "#e6e6e6"
 BAR_WIDTH = 18
 

@@ -1,4 +1,4 @@
-"""What `attach` chooses by itself where nothing was asked for, each with its reason. Pure."""
+"""What `attach` chooses for settings that were not given, each with its reason. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def choose_defaults(
     present: int,
     triggers_s: Sequence[float | None],
 ) -> list[DefaultChoice]:
-    """All that is chosen beside what was asked for: of a session's settings, executors present, running queries."""
+    """What is chosen for settings that were not given, by the session, its executors and its running queries."""
     choices = [choose_cluster_manager(master), choose_release(settings)]
     if "max_executors" not in asked:
         least = max(asked["min_executors"], asked.get("initial_executors", 1))

@@ -41,7 +41,7 @@ CHANGES_KEPT = 1000
 BATCHES_KEPT = 1000
 """Of one run between two observations: more than that come only while nothing can be observed."""
 FORGET_S = 3600.0
-"""Batches nobody asked for in this time are those of a query that has ended."""
+"""Batches that no observation took in this time belong to a query that has ended."""
 
 
 class AttachedEngine:

@@ -95,20 +95,20 @@ class ClusterExecutors:
     def _release_surplus(self, here: list[ExecutorInfo], count: int, *, others_work: bool) -> str | None:
         """Release executors beyond the count, as far as that harms no running job."""
         chosen = choose_to_remove(here, len(here) - count)
-        gone = self._decommission(chosen) if self._drains else self._kill_idle(chosen, others_work=others_work)
-        if not gone:
+        released = self._decommission(chosen) if self._drains else self._kill_idle(chosen, others_work=others_work)
+        if not released:
             return None
-        later = len(chosen) - len(gone)
+        later = len(chosen) - len(released)
         return (
-            f"{'decommissioning' if self._drains else 'released'} executors: {', '.join(gone)}"
+            f"{'decommissioning' if self._drains else 'released'} executors: {', '.join(released)}"
             f"{f'; {later} more when they are free' if later else ''}"
         )
 
     def _decommission(self, chosen: list[ExecutorInfo]) -> list[str]:
         # the total is requested separately: adjusting it here too would count each executor twice
-        gone = internals.decommission_executors(self._spark, [executor.executor_id for executor in chosen])
-        self._leaving.update(gone)
-        return gone
+        accepted = internals.decommission_executors(self._spark, [executor.executor_id for executor in chosen])
+        self._leaving.update(accepted)
+        return accepted
 
     def _kill_idle(self, chosen: list[ExecutorInfo], *, others_work: bool) -> list[str]:
         now_s = time.monotonic()

@@ -32,10 +32,8 @@ class MetricsServer:
             from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_server
         registry = CollectorRegistry()
         self._executors = Gauge("sluice_executors", "Executors observed.", registry=registry)
-        self._target = Gauge("sluice_executors_target", "Executors wanted after guards.", registry=registry)
-        self._cycles = Counter(
-            "sluice_cycles", "Decisions, by what became of them at first.", ["outcome"], registry=registry
-        )
+        self._target = Gauge("sluice_executors_target", "Target number of executors, after guards.", registry=registry)
+        self._cycles = Counter("sluice_cycles", "Cycles, by their first result.", ["outcome"], registry=registry)
         self._unfulfilled = Counter(
             "sluice_requests_unfulfilled", "Requests whose executors did not come in time.", registry=registry
         )

@@ -1,4 +1,4 @@
-"""What `attach` was asked for, checked before anything is started: an error names the argument and what is allowed."""
+"""The arguments of `attach`, checked before anything is started: an error names the argument and what is allowed."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class SharedExecutors:
 class LatencyObjective:
     """Raise the inner policy's recommendation where latency is above the objective, or would settle above it.
 
-    Behind it, the backlog is to be gone within the objective: `ceil(p * (arrival + lag / objective) / true_rate)`;
+    Behind it, the backlog is to be read within the objective: `ceil(p * (arrival + lag / objective) / true_rate)`;
     where lag or the true rate is unknown, latency over objective is the factor instead.
 
     Before that, batches are planned to settle within `HEADROOM` of it. One that reads all that waits takes a fixed time

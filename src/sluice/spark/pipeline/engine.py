@@ -161,8 +161,8 @@ class SparkEngine:
 
     def _refused(self, target: Target, why: str) -> Reconciliation:
         now = self.runtime.parallelism
-        wanted = {**dict.fromkeys(now, 0), **target.parallelism}
-        differ = {name: count for name, count in wanted.items() if now.get(name, 0) != count}
+        counts = {**dict.fromkeys(now, 0), **target.parallelism}
+        differ = {name: count for name, count in counts.items() if now.get(name, 0) != count}
         return Reconciliation(
             requested=now,
             observed=now,
@@ -258,12 +258,12 @@ class SparkEngine:
         if target.slots > self.slots:
             raise BadInputError(f"the target needs {target.slots} slots, there are {self.slots}")
         for operator in self._graph.operators:
-            wanted = target.parallelism[operator.name]
+            count = target.parallelism[operator.name]
             high = operator.max_parallelism
-            if wanted < operator.min_parallelism or (high is not None and wanted > high):
+            if count < operator.min_parallelism or (high is not None and count > high):
                 raise BadInputError(
                     f"operator {operator.name!r}: parallelism must be from {operator.min_parallelism} to "
-                    f"{high if high is not None else self.slots}, got {wanted}"
+                    f"{high if high is not None else self.slots}, got {count}"
                 )
 
 

@@ -31,7 +31,7 @@ DISCARD = "discard"
 
 @dataclass(frozen=True)
 class RescaleResult:
-    """What became of one operator; `error` set means that it still has its parallelism of before."""
+    """The result for one operator; with `error` set it still has the parallelism it had before."""
 
     before: int
     after: int

@@ -88,7 +88,7 @@ class CommitLog:
         beyond = [seq for seq in self.seqs_on_disk() if seq > self.next_seq]
         if beyond:
             raise CorruptTopicError(
-                f"{self.path_of(self.next_seq)}: commit is gone, later ones up to {max(beyond)} exist"
+                f"{self.path_of(self.next_seq)}: commit is missing, later ones up to {max(beyond)} exist"
             )
 
     def append(self, producer: str, batch_id: int, segments: tuple[Segment, ...]) -> Commit:
@@ -134,7 +134,7 @@ class CommitLog:
         """Where the records `start <= offset < end` are."""
         if start < self.start_offset or end > self.end_offset:
             kept = f"{self.start_offset} to {self.end_offset}"
-            raise CorruptTopicError(f"{self.commits_folder}: records {start} to {end} asked for, {kept} kept")
+            raise CorruptTopicError(f"{self.commits_folder}: records {start} to {end} requested, {kept} kept")
         found = []
         index = max(0, bisect.bisect_right(self.commits, start, key=lambda commit: commit.start_offset) - 1)
         for commit in self.commits[index:]:

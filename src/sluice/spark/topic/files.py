@@ -16,7 +16,7 @@ from sluice.files import replace_file
 
 
 class CorruptTopicError(SluiceError):
-    """A file of the topic is torn, altered or gone; the message names it. Its content is never handed out."""
+    """A file of the topic is torn, altered or missing; the message names it. Its content is never handed out."""
 
 
 def save_checked(path: Path, data: Any) -> None:

@@ -81,7 +81,7 @@ def checked_content(piece: Slice) -> bytes:
     try:
         content = Path(piece.path).read_bytes()
     except FileNotFoundError:
-        raise CorruptTopicError(f"{piece.path}: segment is gone, {piece.segment.records} records with it") from None
+        raise CorruptTopicError(f"{piece.path}: segment is missing, {piece.segment.records} records with it") from None
     if len(content) != piece.segment.size_bytes:
         raise CorruptTopicError(
             f"{piece.path}: torn segment, {len(content)} bytes where {piece.segment.size_bytes} were committed"

@@ -56,8 +56,8 @@ def check_query(
             _append(engine, block, "test", number)
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
                 wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
-                wanted = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
-                rescaled = engine.runtime.rescale(wanted, "live")
+                target = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
+                rescaled = engine.runtime.rescale(target, "live")
                 assert not any(result.error for result in rescaled.values()), rescaled
         wait_until(lambda: drained(engine), engine, "drained pipeline")
         flush = answer.flush(job, tables)

@@ -18,7 +18,7 @@ LONGEST_LIFE_S = 400.0
 def kill_and_finish(
     root: Path, job: str, moments: Sequence[str], *, seed: int, say: Callable[[str], None] = lambda _line: None
 ) -> list[str]:
-    """Run a driver to its death at each of the moments, then one that must end well; what became of each."""
+    """Run a driver to its death at each of the moments, then one that must end well; the fate of each."""
     random = np.random.default_rng(seed)
     fates = []
     for number, moment in enumerate([*moments, "never"]):

@@ -27,7 +27,7 @@ KEYS = 50
 PARTITIONS = 8
 RECORD_MS = 10
 """Task time of one record: an executor of one core does a hundred per second."""
-PATIENCE_S = 150.0
+PATIENCE_S = 300.0
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LOAD = 160.0
 """Records/s: two executors of a hundred each."""
+MOST = 3
 IDLE_S = 4.0
 WATCHED_S = 3 * IDLE_S
 LONGEST_BATCH_JOB_S = 600
@@ -53,7 +54,7 @@ def main(root: Path, home: Path) -> None:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
-    spark = session(cluster.master_url, **DRAINING)
+    spark = session(cluster.master_url, **{**DRAINING, "spark.cores.max": str(MOST)})
     idle = start_idle_query(spark, root)
     feed = LineFeed(root / "in", LOAD)
     working = start_query(spark.newSession(), root)
@@ -62,7 +63,7 @@ def main(root: Path, home: Path) -> None:
         "ds2",
         policy_settings={"least_drop": 1},
         min_executors=1,
-        max_executors=4,
+        max_executors=MOST,
         interval=2,
         cooldown=2,
         idle=IDLE_S,

@@ -28,7 +28,7 @@ class Query11(BidsQuery):
     """Nexmark 11: bids per user session (source, session window, sink)."""
 
     peak_rate: float = parameter(2_200_000.0, "bids/s at load 1")
-    gap_s: float = parameter(10.0, "quiet time that ends a session")
+    gap_s: float = parameter(10.0, "gap that ends a session")
     spark_scale: float = scale_parameter(0.002)
 
     def simulated(self) -> SimulatedJob:
