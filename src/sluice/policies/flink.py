@@ -183,7 +183,7 @@ def _after_rescale(memory: Memory, now: dict[str, int], time_s: float) -> dict[s
     grown = {
         name: [rates[name], rates[name] * now[name] / before[name]]
         for name in sorted(changed)
-        if name in rates and now[name] > before[name]
+        if name in rates and name in before and now[name] > before[name]
     }
     return kept | {
         "samples": [],

@@ -70,6 +70,24 @@ class PolicySuite:
             changed = {name: n for name, n in recommendation.parallelism.items() if n != present[name]}
             assert not changed, f"recommends {changed} with nothing measured: {recommendation.reason}"
 
+    def test_operators_may_come_and_go(self, policy: Policy) -> None:
+        """As the queries of an application do: what is remembered of one that left must not break a later window."""
+        runs = steady_run()
+        names = list(runs[0].operators)
+        shown = [names, names[:1], names[1:], names]
+        check_recommendations(
+            policy,
+            [
+                seen.model_copy(
+                    update={
+                        "operators": {name: seen.operators[name] for name in shown[number % len(shown)]},
+                        "edges": seen.edges if shown[number % len(shown)] == names else (),
+                    }
+                )
+                for number, seen in enumerate(runs)
+            ],
+        )
+
     # one policy serves all examples, and one test function several classes: both are safe, policies being frozen
     @settings(
         max_examples=60,

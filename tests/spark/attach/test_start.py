@@ -1,5 +1,6 @@
 """What `attach` opens, keeps and closes, with everything of Spark replaced."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +10,10 @@ from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
 from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.policies.conttune import ContTune
+from sluice.protocol import policies
 from sluice.spark import attach as module
 from sluice.spark.attach import attach
 from sluice.spark.attach.suitability import OneQuery
-from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective
 from sluice.testing.observations import steady_run
 from tests.spark.attach.test_conditions import DRAINS
 
@@ -86,28 +87,39 @@ def test_a_policy_with_sizes_is_refused(spark):
         attach(spark, Sized())
 
 
-def test_what_a_run_has_learned_is_used_by_attach_and_the_other_way_round(tmp_path):
+@pytest.mark.parametrize("name", sorted(policies.names()))
+def test_what_a_run_has_learned_is_used_by_attach_and_the_other_way_round(tmp_path, name):
     """The wrappers of `attach` keep their own memory beside the policy's, not around it."""
-    policy = ContTune()
+    policy = policies.create(name)
+    store = MemoryStore(tmp_path / "memory.json", name)
     learned: dict = {}
     for seen in steady_run():
         _, learned = policy.decide(seen, learned)
-    store = MemoryStore(tmp_path / "memory.json", "conttune")
     store.save(learned)
+    learned = store.load()
 
-    asked = []
+    asked, answered = [], []
 
     class Spy:
         def decide(self, observation, memory):
             asked.append(memory)
-            return policy.decide(observation, memory)
+            recommendation, kept = policy.decide(observation, memory)
+            answered.append(kept)
+            return recommendation, kept
 
-    wrapped = IdleRelease(inner=LatencyObjective(inner=Spy(), latency_s=30.0), idle_s=60.0)
-    _, kept = wrapped.decide(steady_run()[-1], store.load())
+    one_query = Observation(time_s=900, interval_s=10, operators={"map": steady_run()[-1].operators["map"]}, edges=())
+    wrapped = module._wrapped(Spy(), name, 30.0, module.AttachSettings())
+    _, kept = wrapped.decide(one_query, learned)
     assert asked == [learned]
     store.save(kept)
-    _, again = policy.decide(steady_run()[-1], store.load())
-    assert again.keys() >= learned.keys() - {"@idle", "@objective"}
+
+    again = store.load()
+    assert {key: value for key, value in again.items() if not key.startswith("@")} == _as_saved(answered[0])
+    policy.decide(steady_run()[-1], again)
+
+
+def _as_saved(memory):
+    return json.loads(json.dumps(memory))
 
 
 @pytest.mark.parametrize(
