@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+from sluice import Topic
+from sluice.journal.file import read_runs
 from sluice.model import Placement, Worker
+from sluice.spark.cluster import lifecycle
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
 from sluice.spark.placed.stores import stores_of
 from sluice.spark.placed.tasks import TaskAccount
@@ -100,3 +105,54 @@ def test_tasks_are_counted_by_worker_and_compared_with_what_was_planned():
     assert found["a"].source_tasks == {"count": 2}
     assert found["b"].state_tasks == {"count": 1}
     assert (found["a"].busy, found["b"].task_cpu, found["b"].net_rate, found["c"].busy) == (0.5, 0.2, 20, 0.0)
+
+
+PIPELINE = """
+import numpy as np
+import pyarrow as pa
+from sluice import Pipeline
+
+def numbers(first, count, time_s, seed):
+    return pa.table({"id": np.arange(first, first + count)})
+
+counting = Pipeline("counting")
+counting.source("numbers", "id BIGINT", generate=numbers)
+
+@counting.operator
+def even(numbers):
+    return numbers.where("id % 2 = 0")
+
+@counting.operator(output_mode="update", state_partitions=4)
+def digits(even):
+    return even.groupBy((even.id % 10).alias("digit")).count()
+
+counting.sink("out", digits)
+"""
+
+
+@pytest.mark.spark
+def test_tasks_run_on_the_workers_of_the_plan_and_nothing_is_lost(cluster, tmp_path):
+    """In a process of its own: the session of the other tests has another master."""
+    state = lifecycle.read_state(cluster)
+    (tmp_path / "jobs.py").write_text(PIPELINE)
+    command = [sys.executable, "-c", "from sluice.cli import main; main()", "run", f"{tmp_path / 'jobs.py'}:counting"]
+    command += ["--engine", "spark"]
+    command += ["--master", state.master_url, "--placement", "evenly", "--policy", "static", "--workload", "constant"]
+    command += ["--root", str(tmp_path / "work"), "--out", str(tmp_path / "out"), "--json", "--duration", "12"]
+    command += ["--interval", "4", "--spark-set", "keep_output=true", "--pipeline-set", "peak_rate=500"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0, run.stderr
+    summary = json.loads(run.stdout)
+    assert (summary["lost_records"], summary["duplicated_records"]) == (0, 0)
+    assert summary["placement_followed"] > 0.9
+    (recorded,) = read_runs(tmp_path / "out")
+    assert all(cycle.target.placement for cycle in recorded.cycles)
+    assert set(recorded.cycles[-1].observation.workers) == set(state.worker_hosts.values())
+    done = Topic.open(tmp_path / "work" / "topics" / "numbers").consumers()["even"]
+    out = Topic.open(tmp_path / "work" / "topics" / "digits")
+    counts: dict[int, int] = {}
+    for batch in out.read(0, out.end_offset()):
+        counts |= dict(zip(batch["digit"].to_pylist(), batch["count"].to_pylist(), strict=True))
+    through = Topic.open(tmp_path / "work" / "topics" / "even").consumers()["digits"]
+    assert sum(counts.values()) == through <= done
+    assert "Where tasks ran" in (tmp_path / "out" / "report.html").read_text()

@@ -113,7 +113,7 @@ def run_command(
         Settings, typer.Option("--sim-set", metavar="KEY=VALUE", help="Simulator setting, e.g. downtime_s, rescale.")
     ] = None,
     profile: Annotated[
-        Path | None, typer.Option(help="Costs that 'sluice profile' measured on Spark, for the simulator to use.")
+        Path | None, typer.Option(help="Costs that 'sluice profile' measured, for the simulator and for --placement.")
     ] = None,
     placement: Annotated[
         str | None,
@@ -158,13 +158,15 @@ def run_command(
     """
     if engine not in ENGINE_DEFAULTS:
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
-    if profile is not None and engine != "sim":
-        raise BadInputError(f"--profile is for the simulator, which computes with it; got --engine {engine}")
+    if profile is not None and engine != "sim" and placement is None:
+        raise BadInputError(
+            f"--profile is for the simulator and for --placement, which compute with it; got --engine {engine}"
+        )
     if engine != "spark" and master is not None:
         raise BadInputError(f"--master is for --engine spark, got --engine {engine}")
     of_workers = parse_settings(cluster or (), "--cluster")
     placing = _placing(placement, of_workers) if engine == "sim" else None
-    on_spark = _placing_on_spark(placement, of_workers, master) if engine == "spark" else None
+    on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
     defaults = ENGINE_DEFAULTS[engine]
     given_guards = parse_settings(guard or (), "--guard")
     guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
@@ -176,7 +178,7 @@ def run_command(
     driven = workloads.create(*chosen["workload"])
     duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
-        pipeline=_pipeline(*chosen["pipeline"], profile=profile),
+        pipeline=_pipeline(*chosen["pipeline"], profile=profile if engine == "sim" else None),
         policy=policies.create(*chosen["policy"]),
         workload=driven,
         choices={kind: Choice(name=n, settings=s) for kind, (n, s) in chosen.items()},
@@ -233,21 +235,25 @@ def _placing(strategy: str | None, settings: dict[str, str]) -> PlacementSetup |
     return PlacementSetup(placer=placers.create(strategy), cluster=build(UniformCluster, settings, "cluster").cluster())
 
 
-def _placing_on_spark(strategy: str | None, settings: dict[str, str], master: str | None) -> SparkPlacement | None:
+def _placing_on_spark(
+    strategy: str | None, settings: dict[str, str], master: str | None, profile: Path | None
+) -> SparkPlacement | None:
     """Checked before Spark starts."""
     if master is not None:
         check_master(master)
     if strategy is None and not settings:
         return None
-    from sluice.lab.spark_placing import SparkPlacement, WorkerCapacity
+    from sluice.lab.spark_placing import SparkPlacement, WorkerCapacity, units_of
     from sluice.placement import placers
+    from sluice.placement.request import read_profile
 
     if strategy is None:
         raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
     placer = placers.create(strategy)
     if master is None:
         raise BadInputError("--placement on Spark needs workers: --master spark://HOST:PORT, see 'sluice cluster up'")
-    return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"))
+    units = units_of(read_profile(profile)) if profile else {}
+    return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"), units=units)
 
 
 @dataclass(frozen=True, kw_only=True)
