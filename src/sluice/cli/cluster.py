@@ -79,6 +79,16 @@ def status(home: Home = None, as_json: AsJson = False) -> None:
     _print(facts, f"master: {state.master_url}, {alive} of {state.workers} workers alive", as_json)
 
 
+@cluster.command("revive")
+def revive(home: Home = None, as_json: AsJson = False) -> None:
+    """Start workers that died again; they join the cluster, and jobs get executors on them.
+
+    Example: kill -9 a worker, see what a job does, and give it back: sluice cluster revive
+    """
+    revived = lifecycle.revive(home or lifecycle.default_home())
+    _print({"revived": revived}, f"started again: {', '.join(revived)}" if revived else "no worker is dead", as_json)
+
+
 @cluster.command("down")
 def down(home: Home = None, as_json: AsJson = False) -> None:
     """End the cluster and every process of it."""

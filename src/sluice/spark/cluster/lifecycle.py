@@ -14,7 +14,7 @@ from sluice.files import replace_file
 from sluice.spark.causes import last_error
 from sluice.spark.cluster.plan import ClusterPlan, ClusterState, read_recorded
 from sluice.spark.cluster.processes import end, is_alive, marked_processes, processes_in
-from sluice.spark.cluster.supervisor import LOCK_FILE, PLAN_FILE, STATE_FILE, take_lock
+from sluice.spark.cluster.supervisor import LOCK_FILE, PLAN_FILE, REVIVE, STATE_FILE, take_lock
 from sluice.spark.cluster.workers import alive_workers
 from sluice.spark.session import java_home_problem
 
@@ -95,6 +95,24 @@ def _logged_error(home: Path, name: str) -> str:
     with contextlib.suppress(FileNotFoundError):
         return f"{name}: {last_error((home / f'{name}.log').read_text(errors='replace')) or 'ended without a message'}"
     return f"{name}: ended without a message"
+
+
+def revive(home: Path) -> list[str]:
+    """Start workers that died again and wait until they have joined; their names."""
+    state = read_state(home)
+    if state is None:
+        raise BadInputError(f"no cluster runs in {str(home)!r}; 'sluice cluster up' starts one")
+    dead = [name for name, process in state.process_ids.items() if not is_alive(process)]
+    if not dead:
+        return []
+    os.kill(state.supervisor_pid, REVIVE)
+    deadline_s = time.monotonic() + START_TIMEOUT_S / min(1.0, state.cpus or 1.0)
+    while time.monotonic() < deadline_s:
+        now = read_state(home)
+        if now and all(is_alive(now.process_ids[name]) for name in dead) and len(alive_workers(now)) == now.workers:
+            return dead
+        time.sleep(0.2)
+    raise SluiceError(f"{', '.join(dead)} did not join again; the logs are in {home}")
 
 
 def down(home: Path) -> bool:

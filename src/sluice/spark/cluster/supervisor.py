@@ -27,6 +27,8 @@ from sluice.spark.cluster.processes import end, end_with_parent, marked_processe
 PLAN_FILE = "plan.json"
 STATE_FILE = "cluster.json"
 LOCK_FILE = "supervisor.lock"
+REVIVE = signal.SIGHUP
+"""Asks for every daemon that died, also those that otherwise stay dead."""
 RESTART_PAUSE_S = 1.0
 LOCK_PATIENCE_S = 1.0
 
@@ -52,6 +54,8 @@ class Supervisor:
         ended: list[int] = []
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, lambda received, _: ended.append(received))
+        revivals: list[int] = []
+        signal.signal(REVIVE, lambda received, _: revivals.append(received))
         with self._alone():
             try:
                 for name in self._plan.daemons:
@@ -59,7 +63,8 @@ class Supervisor:
                 self._record()
                 while not ended:
                     time.sleep(0.2)
-                    self._restart_dead()
+                    self._restart_dead(everyone=bool(revivals))
+                    revivals.clear()
             finally:
                 self._end_all()
 
@@ -74,9 +79,9 @@ class Supervisor:
                 time.sleep(0.01)
             yield
 
-    def _restart_dead(self) -> None:
+    def _restart_dead(self, *, everyone: bool) -> None:
         for name, daemon in self._plan.daemons.items():
-            if daemon.restart and self._children[name].poll() is not None:
+            if (daemon.restart or everyone) and self._children[name].poll() is not None:
                 time.sleep(RESTART_PAUSE_S)
                 self._start(name)
                 self._record()
