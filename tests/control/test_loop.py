@@ -7,7 +7,7 @@ import pytest
 
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
-from sluice.control.loop import Loop
+from sluice.control.loop import Loop, Review
 from sluice.control.memory import MemoryStore
 from sluice.journal.file import MemoryJournal
 from sluice.journal.records import Cycle, End, Outcome
@@ -342,6 +342,21 @@ def test_the_planner_sees_where_tasks_are_now():
     assert seen == [None, Placement(tasks={"w0": {"a": 1}}), Placement(tasks={"w0": {"a": 3}})]
     assert reports[1].cycle.notes == ("4 on w0",)
     assert engine.target.placement == Placement(tasks={"w0": {"a": 4}})
+
+
+def test_tasks_are_placed_anew_when_workers_change_also_in_a_cooldown_and_without_their_slots():
+    reviews = iter([Review(4), Review(2, "worker w1 is gone"), Review(2)])
+
+    def planner(graph, parallelism, observation, current):
+        return Placement(tasks={"w0": dict(parallelism)}), f"{parallelism['a']} on w0"
+
+    engine, reports = run(
+        Scripted(4, 4), planner=planner, reviewer=lambda seen, target: next(reviews), guards=Guards(cooldown_s=100)
+    )
+    assert kinds(reports) == ["scaled", "scaled", "held"]
+    assert reports[1].cycle.notes == ("placed anew: worker w1 is gone", "2 on w0")
+    assert engine.requests == [{"a": 4}, {"a": 2}]
+    assert engine.target.placement == Placement(tasks={"w0": {"a": 2}})
 
 
 def test_dry_run_does_everything_but_reconcile():

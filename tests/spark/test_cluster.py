@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sluice.cli import main
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.cluster import lifecycle, standalone
+from sluice.spark.cluster.limits import cores_of, limits_for
 from sluice.spark.cluster.plan import ClusterPlan, ClusterSize, Daemon
 from sluice.spark.cluster.processes import is_alive, marked_processes
 from sluice.spark.cluster.supervisor import PLAN_FILE
@@ -132,8 +134,20 @@ def _master(home: Path) -> int | None:
         ({"workers": 0, "slots": 1}, "workers must be at least 1, got 0"),
         ({"workers": 1, "slots": 0}, "slots must be at least 1, got 0"),
         ({"workers": 1, "slots": 1, "memory_mb": 100}, "memory_mb must be at least 512, got 100"),
+        ({"workers": 1, "slots": 1, "cpus": 0.0}, "cpus must be at least 0.05, got 0"),
+        ({"workers": 1000, "slots": 1}, "workers must be at most 200, got 1000"),
     ],
 )
-def test_a_cluster_that_makes_no_sense_is_refused(tmp_path: Path, sizes: dict[str, int], said: str) -> None:
+def test_a_cluster_that_makes_no_sense_is_refused(tmp_path: Path, sizes: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInputError, match=said):
         standalone.up(tmp_path, **sizes)
+
+
+def test_workers_below_a_core_share_it_with_their_neighbours():
+    assert [cores_of(number, 0.5, [0, 1]) for number in range(4)] == [[0], [0], [1], [1]]
+    assert [cores_of(number, 2, [0, 1, 2, 3]) for number in range(2)] == [[0, 1], [2, 3]]
+
+
+def test_more_cpus_than_there_are_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match=r"400 workers with 100 cpus each need 40000 cores, this machine has"):
+        limits_for(tmp_path, 400, 100.0)

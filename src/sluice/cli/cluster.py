@@ -12,6 +12,7 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
+from sluice.errors import BadInputError
 from sluice.spark.cluster import jars, lifecycle, standalone, yarn
 from sluice.spark.cluster.plan import ClusterState
 from sluice.spark.cluster.workers import alive_workers
@@ -27,20 +28,38 @@ def up(
     workers: Annotated[int, typer.Option(help="Worker processes.")] = 2,
     slots: Annotated[int, typer.Option(help="Cores each worker offers; may be more than there are.")] = 4,
     memory: Annotated[int, typer.Option(help="MiB for executors, per slot.")] = 1024,
+    cpus: Annotated[
+        float | None, typer.Option(help="Cores a worker may use, e.g. 0.5, all it starts included; default: no limit.")
+    ] = None,
     on_yarn: Annotated[bool, typer.Option("--yarn", help="A YARN instead of Spark's standalone cluster.")] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
     """Start a master and some workers, and wait until they have found each other.
 
-    Example: sluice cluster up --workers 2 --slots 4
+    Workers have addresses of their own (127.0.0.11 and so on). With --cpus each has a quota, or is pinned to cores
+    where the system allows no quota.
+
+    Example: sluice cluster up --workers 4 --slots 4 --cpus 0.5
     """
+    if on_yarn and cpus is not None:
+        raise BadInputError(f"--cpus is for the standalone cluster, got {cpus:g} with --yarn")
     if on_yarn and not jars.hadoop_folder().is_dir():
         Console(stderr=True).print(f"getting Hadoop's jars, once, into {jars.hadoop_folder()}", soft_wrap=True)
-    start = yarn.up if on_yarn else standalone.up
-    state = start(home or lifecycle.default_home(), workers=workers, slots=slots, memory_mb=memory)
-    sentence = f"master: {state.master_url}\n{workers} workers x {slots} slots; web: {state.web_url}\n{_usage(state)}"
+    where = home or lifecycle.default_home()
+    if on_yarn:
+        state = yarn.up(where, workers=workers, slots=slots, memory_mb=memory)
+    else:
+        state = standalone.up(where, workers=workers, slots=slots, memory_mb=memory, cpus=cpus)
+    size = f"{workers} workers x {slots} slots{_limit(state)}"
+    sentence = f"master: {state.master_url}\n{size}; web: {state.web_url}\n{_usage(state)}"
     _print({**asdict(state), "usage": _usage(state)}, sentence, as_json)
+
+
+def _limit(state: ClusterState) -> str:
+    if state.cpus is None:
+        return ""
+    return f", each with {state.cpus:g} cpus ({'a quota' if state.cpu_groups else 'pinned to cores'})"
 
 
 def _usage(state: ClusterState) -> str:
@@ -58,6 +77,16 @@ def status(home: Home = None, as_json: AsJson = False) -> None:
     alive = len(alive_workers(state))
     facts = {"running": True, "alive_workers": alive, **asdict(state)}
     _print(facts, f"master: {state.master_url}, {alive} of {state.workers} workers alive", as_json)
+
+
+@cluster.command("revive")
+def revive(home: Home = None, as_json: AsJson = False) -> None:
+    """Start workers that died again; they join the cluster, and jobs get executors on them.
+
+    Example: kill -9 a worker, see what a job does, and give it back: sluice cluster revive
+    """
+    revived = lifecycle.revive(home or lifecycle.default_home())
+    _print({"revived": revived}, f"started again: {', '.join(revived)}" if revived else "no worker is dead", as_json)
 
 
 @cluster.command("down")

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -43,9 +43,11 @@ from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import Workload, duration_s, workloads
 from sluice.protocol import policies, recommends_sizes
 from sluice.registry import build
+from sluice.spark.placed.cluster import check_master
 
 if TYPE_CHECKING:
     from sluice.lab.placing import PlacementSetup
+    from sluice.lab.spark_placing import SparkPlacement
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,22 @@ def run_command(
         Settings, typer.Option("--sim-set", metavar="KEY=VALUE", help="Simulator setting, e.g. downtime_s, rescale.")
     ] = None,
     profile: Annotated[
-        Path | None, typer.Option(help="Costs that 'sluice profile' measured on Spark, for the simulator to use.")
+        Path | None, typer.Option(help="Costs that 'sluice profile' measured, for the simulator and for --placement.")
     ] = None,
     placement: Annotated[
         str | None,
-        typer.Option(help="Simulator: who puts instances on workers after every decision; see 'sluice strategies'."),
+        typer.Option(help="Who puts instances on workers after every decision; see 'sluice strategies'."),
+    ] = None,
+    master: Annotated[
+        str | None, typer.Option(help="Spark: a cluster's master, spark://HOST:PORT; default: Spark in this process.")
     ] = None,
     cluster: Annotated[
         Settings,
-        typer.Option("--cluster", metavar="KEY=VALUE", help="Workers for --placement: workers, slots, cpu, ..."),
+        typer.Option(
+            "--cluster",
+            metavar="KEY=VALUE",
+            help="Workers for --placement: workers, slots, cpu, ...; on Spark cpu, io, net.",
+        ),
     ] = None,
     spark_set: Annotated[
         Settings,
@@ -143,13 +152,23 @@ def run_command(
 
     On Spark: sluice run wordcount --engine spark --policy ds2 --duration 300. Ctrl-C stops between two batches; with
     --root the same command goes on where it was.
+
+    On a cluster (see 'sluice cluster'): sluice run q5 --engine spark --master spark://HOST:PORT --root /shared/q5
+    --placement caps. The folder must be one that all workers share.
     """
     if engine not in ENGINE_DEFAULTS:
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
-    if profile is not None and engine != "sim":
-        raise BadInputError(f"--profile is for the simulator, which computes with it; got --engine {engine}")
-    placing = _placing(engine, placement, parse_settings(cluster or (), "--cluster"))
+    if profile is not None and engine != "sim" and placement is None:
+        raise BadInputError(
+            f"--profile is for the simulator and for --placement, which compute with it; got --engine {engine}"
+        )
+    if engine != "spark" and master is not None:
+        raise BadInputError(f"--master is for --engine spark, got --engine {engine}")
+    of_workers = parse_settings(cluster or (), "--cluster")
+    placing = _placing(placement, of_workers) if engine == "sim" else None
+    on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
     defaults = ENGINE_DEFAULTS[engine]
+    given_guards = parse_settings(guard or (), "--guard")
     guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
     chosen = {
         "pipeline": (pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
@@ -159,12 +178,12 @@ def run_command(
     driven = workloads.create(*chosen["workload"])
     duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
-        pipeline=_pipeline(*chosen["pipeline"], profile=profile),
+        pipeline=_pipeline(*chosen["pipeline"], profile=profile if engine == "sim" else None),
         policy=policies.create(*chosen["policy"]),
         workload=driven,
         choices={kind: Choice(name=n, settings=s) for kind, (n, s) in chosen.items()},
         engine=engine,
-        guards=build(Guards, {**guards, **parse_settings(guard or (), "--guard")}, "guards"),
+        guards=build(Guards, {**guards, **given_guards}, "guards"),
         duration_s=duration,
         interval_s=interval if interval is not None else defaults.interval_s,
         speedup=speedup if speedup is not None else _speedup(driven, duration, fits=defaults.fits_pattern),
@@ -180,7 +199,10 @@ def run_command(
     if engine == "spark":
         settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
         with working_folder(root, resume=resume) as folder:
-            recorded = _run_on_spark(spec, settings_of_spark, folder, out, store, title=pipeline, quiet=as_json)
+            where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
+            recorded = _run_on_spark(
+                spec, where, out, store, title=pipeline, quiet=as_json, slots_given="max_slots" in given_guards
+            )
     else:
         recorded = _run_with_progress(spec, out, store, quiet=as_json)
     summary = summarise(*recorded, spec.slo_s)
@@ -202,7 +224,7 @@ def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> P
     return ProfiledPipeline(definition=definition, profile=read_profile(profile))
 
 
-def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> PlacementSetup | None:
+def _placing(strategy: str | None, settings: dict[str, str]) -> PlacementSetup | None:
     if strategy is None and not settings:
         return None
     from sluice.lab.placing import PlacementSetup, UniformCluster
@@ -210,9 +232,38 @@ def _placing(engine: str, strategy: str | None, settings: dict[str, str]) -> Pla
 
     if strategy is None:
         raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
-    if engine != "sim":
-        raise BadInputError(f"--placement is for the simulator, got --engine {engine}")
     return PlacementSetup(placer=placers.create(strategy), cluster=build(UniformCluster, settings, "cluster").cluster())
+
+
+def _placing_on_spark(
+    strategy: str | None, settings: dict[str, str], master: str | None, profile: Path | None
+) -> SparkPlacement | None:
+    """Checked before Spark starts."""
+    if master is not None:
+        check_master(master)
+    if strategy is None and not settings:
+        return None
+    from sluice.lab.spark_placing import SparkPlacement, WorkerCapacity, units_of
+    from sluice.placement import placers
+    from sluice.placement.request import read_profile
+
+    if strategy is None:
+        raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
+    placer = placers.create(strategy)
+    if master is None:
+        raise BadInputError("--placement on Spark needs workers: --master spark://HOST:PORT, see 'sluice cluster up'")
+    units = units_of(read_profile(profile)) if profile else {}
+    return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"), units=units)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """How and where a pipeline runs on Spark."""
+
+    settings: SparkSettings
+    root: Path
+    master: str | None = None
+    placement: SparkPlacement | None = None
 
 
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:
@@ -221,27 +272,42 @@ def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:
 
 def _run_on_spark(
     spec: RunSpec,
-    settings: SparkSettings,
-    root: Path,
+    where: Where,
     out: Path | None,
     store: MemoryStore | None,
     *,
     title: str,
     quiet: bool,
+    slots_given: bool,
 ) -> Recorded:
+    from sluice.lab.spark_placing import WorkerReview, cluster_of
     from sluice.spark.pipeline.failure import OperatorFailedError
 
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)
+    root, placement = where.root, where.placement
     journal, recorded = _journal(out, appends=has_saved_run(root))
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext():
-        engine, initial = spark_engine(spec, settings, root)
+        engine, initial = spark_engine(spec, where.settings, root, master=where.master, placement=placement)
+    if where.master is not None and not slots_given:
+        spec = replace(spec, guards=replace(spec.guards, max_slots=None if placement else engine.slots))
+    workers = cluster_of(engine)
     with Live(view, console=console, refresh_per_second=2) if watched else nullcontext():
         interrupted = engine.clock.interrupted
         with signals_set(interrupted):
             try:
-                run(spec, engine, initial, journal, store=store, on_report=view.add, should_stop=interrupted.is_set)
+                run(
+                    spec,
+                    engine,
+                    initial,
+                    journal,
+                    planner=placement.planner(workers) if placement else None,
+                    reviewer=WorkerReview(workers) if placement else None,
+                    store=store,
+                    on_report=view.add,
+                    should_stop=interrupted.is_set,
+                )
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)
                 raise
@@ -317,7 +383,9 @@ def _show(summary: Summary, out: Path | None, as_json: bool) -> None:
     table = Table("metric", "value")
     figures: dict[str, Any] = json.loads(summary.model_dump_json())
     for name, value in figures.items():
-        table.add_row(name, f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
+        shown = "unknown" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
+        if not (name == "placement_followed" and value is None):
+            table.add_row(name, shown)
     console = Console()
     console.print(table)
     if out:

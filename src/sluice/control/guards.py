@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sluice.control.sharing import shared_parallelism
 from sluice.control.state import Shortage
@@ -95,6 +95,15 @@ class Guards:
         if cooling:
             notes.append(f"cooldown: {cooling_s:g} of {self.cooldown_s:g} s left")
         return GuardResult(target, tuple(notes), cooling)
+
+    def within(self, slots: int) -> Guards:
+        """The same guards on a cluster that has only so many slots now."""
+        return replace(self, max_slots=slots if self.max_slots is None else min(slots, self.max_slots))
+
+    def fit(self, target: Target, graph: Graph) -> Target:
+        """A target in force, divided to the slots there are; it loses its sizes and places if it has to shrink."""
+        counts = self._fit(dict(target.parallelism), graph, [])
+        return target if counts == target.parallelism else Target(parallelism=counts)
 
     def cooling_s(self, time_s: float, last_action_s: float | None) -> float:
         """What is left of the cooldown, 0 if there is none."""

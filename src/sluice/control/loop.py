@@ -36,6 +36,17 @@ class Planner(Protocol):
     ) -> tuple[Placement, str]: ...
 
 
+@dataclass(frozen=True)
+class Review:
+    """What became of the workers since tasks were placed: the slots there are, and why to place anew, if at all."""
+
+    slots: int
+    outdated: str | None = None
+
+
+Reviewer = Callable[[Observation, Target], Review]
+
+
 @dataclass(kw_only=True)
 class Loop:
     """Runs one engine with one policy. A dry run does everything but reconcile.
@@ -49,6 +60,8 @@ class Loop:
     journal: Journal
     guards: Guards = field(default_factory=Guards)
     planner: Planner | None = None
+    reviewer: Reviewer | None = None
+    """Where workers come and go or get hot: asked every cycle whether the placement still holds."""
     store: MemoryStore | None = None
     dry_run: bool = False
     fulfil_within_s: float = 120.0
@@ -108,7 +121,9 @@ class Loop:
         self._state = self._state.aligned(self.engine.graph)
         answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
         state = self._state = self._state.recommended(answer.recommendation)
-        guarded = self.guards.apply(
+        review = self.reviewer(observation, state.target) if self.reviewer else None
+        guards = self.guards.within(review.slots) if review else self.guards
+        guarded = guards.apply(
             answer.recommendation,
             Situation(
                 target=state.target,
@@ -122,6 +137,10 @@ class Loop:
         action: Action = "none"
         if target != state.target:
             action = "cooldown" if guarded.cooling else "dry_run" if self.dry_run else "apply"
+        if review and review.outdated and action in ("none", "cooldown"):
+            # where tasks run cannot wait for a cooldown: it is for how many there are
+            target, action = guards.fit(state.target, self.engine.graph), "dry_run" if self.dry_run else "apply"
+            notes = (f"placed anew: {review.outdated}",)
         if action in ("apply", "dry_run"):
             try:
                 target, sentences = self._placed(target, observation)

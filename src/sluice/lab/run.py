@@ -11,7 +11,7 @@ from sluice import __version__
 from sluice.control.decider import Decider
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards
-from sluice.control.loop import Loop, Planner, Watcher
+from sluice.control.loop import Loop, Planner, Reviewer, Watcher
 from sluice.control.memory import MemoryStore
 from sluice.errors import BadInputError
 from sluice.journal.file import Journal
@@ -101,6 +101,7 @@ def run(
     journal: Journal,
     *,
     planner: Planner | None = None,
+    reviewer: Reviewer | None = None,
     store: MemoryStore | None = None,
     policy_timeout_s: float | None = None,
     on_report: Watcher | None = None,
@@ -130,6 +131,7 @@ def run(
         journal=journal,
         guards=spec.guards,
         planner=planner or (spec.placing.planner(simulated_job(spec)) if spec.placing else None),
+        reviewer=reviewer,
         store=store,
         dry_run=spec.dry_run,
     ).run(

@@ -10,9 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
+from sluice.control.guards import Guards
 from sluice.errors import BadInputError
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.run import RunSpec
+from sluice.lab.spark_placing import SparkPlacement
 from sluice.lab.workloads import rate_curve
 from sluice.model import Target
 from sluice.registry import parameter
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from sluice.spark.pipeline.engine import SparkEngine
 
 DEFAULT_DURATION_S = 300.0
+DEFAULT_SLOTS = 24
 REPORT = "generator.json"
 
 
@@ -31,15 +34,17 @@ REPORT = "generator.json"
 class SparkSettings:
     """How a pipeline is run on Spark."""
 
-    slots: int = parameter(24, "slots there are; no plan may need more")
+    slots: int | None = parameter(
+        None, "slots there are; no plan may need more; default: 24, on a cluster the cores of its executors"
+    )
     trigger_s: float = parameter(1.0, "time between the starts of micro-batches; full ones take about twice as long")
     topic_bound_records: int | None = parameter(None, "lag at which those who write a topic are held back")
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
     keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
-    master: str | None = parameter(None, "a cluster's master URL; without one Spark runs in this process")
+    executor_memory_mb: int = parameter(1024, "memory of an executor on a cluster")
 
     def __post_init__(self) -> None:
-        if self.slots < 1:
+        if self.slots is not None and self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots}")
         if not (math.isfinite(self.trigger_s) and self.trigger_s > 0):
             raise ValueError(f"trigger_s must be above 0, got {self.trigger_s}")
@@ -95,8 +100,15 @@ def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
             yield Path(folder)
 
 
-def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[SparkEngine, Target]:
-    """Spark set up for a run, and the plan it starts with; an earlier run in the folder has its own."""
+def spark_engine(
+    spec: RunSpec,
+    settings: SparkSettings,
+    root: Path,
+    *,
+    master: str | None = None,
+    placement: SparkPlacement | None = None,
+) -> tuple[SparkEngine, Target]:
+    """Spark set up for a run, here or on a cluster, and the plan it starts with; an earlier run has its own."""
     from sluice.spark.pipeline.engine import SparkEngine
     from sluice.spark.pipeline.query import QuerySettings
 
@@ -105,8 +117,11 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
     engine = SparkEngine(
         job.pipeline,
         root,
-        slots=settings.slots,
-        master=settings.master,
+        slots=settings.slots or (DEFAULT_SLOTS if master is None else None),
+        master=master,
+        places=placement is not None,
+        capacity=vars(placement.capacity) if placement else None,
+        session_settings={"spark.executor.memory": f"{settings.executor_memory_mb}m"} if master else None,
         settings=QuerySettings(
             trigger_s=settings.trigger_s, topic_bound_records=bound, keep_output=settings.keep_output
         ),
@@ -116,7 +131,8 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
     initial = {
         name: job.initial_parallelism.get(name, engine.graph[name].min_parallelism) for name in engine.graph.names
     }
-    return engine, Target(parallelism=initial)
+    fitting = Guards(max_slots=engine.slots).fit(Target(parallelism=initial), engine.graph)
+    return engine, fitting
 
 
 def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:

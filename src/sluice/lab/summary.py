@@ -29,6 +29,8 @@ class Summary(Frozen):
     downtime_s: NonNegative
     lost_records: Count | None
     duplicated_records: Count | None
+    placement_followed: Share | None = None
+    """Of the tasks a placement had a worker for, those that ran there; null without placement."""
 
 
 def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, shared: bool = False) -> Summary:
@@ -38,6 +40,7 @@ def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, 
     latencies_s: list[float] = []
     rescales = 0
     arrived = read = 0.0
+    placed = followed = 0
     for report in reports:
         observation = report.cycle.observation
         interval_s = observation.interval_s
@@ -45,6 +48,9 @@ def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, 
         lengths_s.append(interval_s)
         latencies_s.extend(observation.latency_samples_s)
         rescales += report.result.is_action
+        if observation.placement is not None:
+            placed += observation.placement.placed
+            followed += observation.placement.followed
         for metrics in observation.operators.values():
             if metrics.arrival_rate is not None:
                 arrived += metrics.arrival_rate * interval_s
@@ -68,6 +74,7 @@ def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, 
         downtime_s=end.records.downtime_s if end else 0.0,
         lost_records=end.records.lost if end else 0,
         duplicated_records=end.records.duplicated if end else 0,
+        placement_followed=followed / placed if placed else None,
     )
 
 

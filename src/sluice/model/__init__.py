@@ -2,7 +2,14 @@
 
 from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
-from sluice.model.observation import Observation, OperatorMetrics, observation_schema, unknown_metrics
+from sluice.model.observation import (
+    Observation,
+    OperatorMetrics,
+    PlacedTasks,
+    WorkerMetrics,
+    observation_schema,
+    unknown_metrics,
+)
 from sluice.model.recommendation import InstanceMix, Recommendation
 from sluice.model.target import OperatorChange, Reconciliation, Target
 from sluice.model.topology import Topology
@@ -18,12 +25,14 @@ __all__ = [
     "Operator",
     "OperatorChange",
     "OperatorMetrics",
+    "PlacedTasks",
     "Placement",
     "Recommendation",
     "Reconciliation",
     "Target",
     "Topology",
     "Worker",
+    "WorkerMetrics",
     "observation_schema",
     "unknown_metrics",
 ]

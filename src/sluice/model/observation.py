@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ConfigDict, Field, model_validator
 from typing_extensions import Self
 
-from sluice.model.base import Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
+from sluice.model.base import Count, Finite, Frozen, Name, NonNegative, Parallelism, Positive, Share
 from sluice.model.recommendation import InstanceMix
 from sluice.model.topology import Topology
 
@@ -65,6 +65,27 @@ class OperatorMetrics(Frozen):
         return true_rate / self.parallelism
 
 
+class WorkerMetrics(Frozen):
+    """One worker in one window: what ran on it, beside what it could have run."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    slots: Parallelism
+    source_tasks: dict[Name, Count] = Field(default_factory=dict, description="operator -> tasks that read its input")
+    state_tasks: dict[Name, Count] = Field(default_factory=dict, description="operator -> tasks that kept its state")
+    busy: Share | None = Field(None, description="time of tasks over time of slots")
+    task_cpu: NonNegative | None = Field(None, description="cores used by tasks in the JVM")
+    cpu: NonNegative | None = Field(None, description="cores used by the worker's whole process tree, Python included")
+    net_rate: NonNegative | None = Field(None, description="shuffle bytes fetched from other workers per second")
+
+
+class PlacedTasks(Frozen):
+    """Tasks of a window that a placement had a worker for, and those of them that ran there."""
+
+    placed: Count
+    followed: Count
+
+
 class Observation(Frozen):
     """All operators of a job in one window, and the edges between them."""
 
@@ -83,6 +104,11 @@ class Observation(Frozen):
     other_busy: Share | None = Field(
         None, description="share of all slots used by work that is no operator's; null: there was no such work"
     )
+
+    workers: dict[Name, WorkerMetrics] = Field(
+        default_factory=dict, description="what ran on which worker; empty where all run in one process"
+    )
+    placement: PlacedTasks | None = Field(None, description="how the placement was followed; null without one")
 
     @model_validator(mode="after")
     def _is_a_dag(self) -> Self:

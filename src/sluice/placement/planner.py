@@ -5,7 +5,7 @@ A task's load is its operator's cost per record, from a profile or an observatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from sluice.dataflow.rates import expected_input_rates
@@ -37,7 +37,8 @@ class PlacementPlanner:
     """
 
     placer: Placer
-    cluster: Cluster
+    cluster: Cluster | Callable[[], Cluster]
+    """The workers; a function where they come and go."""
     units: Mapping[str, UnitCosts] = field(default_factory=dict)
     pinned: Placement | None = None
 
@@ -47,7 +48,7 @@ class PlacementPlanner:
         request = PlacementRequest(
             graph=graph,
             parallelism=dict(parallelism),
-            cluster=self.cluster,
+            cluster=self.workers,
             loads=self._loads(parallelism, observation),
             present=current,
             pinned=self.pinned,
@@ -56,6 +57,10 @@ class PlacementPlanner:
         if result.placement is None:
             raise SluiceError(f"placement: {result.reason}")
         return result.placement, f"placement: {result.reason}"
+
+    @property
+    def workers(self) -> Cluster:
+        return self.cluster() if callable(self.cluster) else self.cluster
 
     def _loads(self, parallelism: Mapping[str, int], observation: Observation | None) -> dict[str, TaskLoad]:
         if observation is None:

@@ -10,7 +10,6 @@ import logging
 import os
 import re
 import shutil
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -127,10 +126,12 @@ def _new_session(name: str, threads: int, master: str | None, settings: Mapping[
     if problem and master is None:
         raise BadInputError(problem)
     # workers must be the same Python as the driver, which need not be the first on the PATH
-    variables = {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-    if master is None:
-        address = ensure_started()
-        variables = dict.fromkeys(variables, command()) | ({ADDRESS: address} if address else {})
+    variables = {"PYSPARK_PYTHON": command(), "PYSPARK_DRIVER_PYTHON": command()}
+    if master is not None and "PYSPARK_PYTHON" in os.environ:
+        variables["PYSPARK_PYTHON"] = os.environ["PYSPARK_PYTHON"]
+    if address := ensure_started():
+        # executors of a cluster do not get it: their processes belong to their workers
+        variables[ADDRESS] = address
     builder = SparkSession.builder.appName(name).master(master or f"local[{threads},{TASK_TRIES}]")
     for key, value in settings.items():
         builder = builder.config(key, value)

@@ -16,6 +16,7 @@ from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.lab.bench.store import BenchStore
 from sluice.lab.environment import environment
+from sluice.lab.report.placed import planned_and_actual
 from sluice.lab.scores import score
 from sluice.lab.series import Series, joined_series
 from sluice.lab.summary import summarise
@@ -52,6 +53,8 @@ class Content(Frozen):
     comparisons: tuple[Comparison, ...]
     runs: tuple[Shown, ...]
     savings: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    placements: dict[str, str] = Field(default_factory=dict)
+    """Per folder the picture of where tasks were planned and where they ran."""
 
 
 def collect(folders: Sequence[Path], baseline: str | None = None, price: float | None = None) -> Content:
@@ -60,6 +63,7 @@ def collect(folders: Sequence[Path], baseline: str | None = None, price: float |
     runs: list[Shown] = []
     notes: list[str] = []
     savings: dict[str, dict[str, Any]] = {}
+    placements: dict[str, str] = {}
     measured_on: dict[str, str | int] = {}
     labels = _labels(folders)
     for folder, label in zip(folders, labels, strict=True):
@@ -69,6 +73,7 @@ def collect(folders: Sequence[Path], baseline: str | None = None, price: float |
         rows += [{**row, "policy": prefix + row["policy"]} for row in found.rows]
         runs += [run.model_copy(update={"policy": prefix + run.policy}) for run in found.runs]
         savings |= {label: found.savings} if found.savings else {}
+        placements |= {label: found.placement} if found.placement else {}
         measured_on = measured_on or found.environment
     names = list(dict.fromkeys(row["policy"] for row in rows))
     chosen = baseline or next((name for name in names if name.rpartition(": ")[2] == "ds2"), names[0])
@@ -85,6 +90,7 @@ def collect(folders: Sequence[Path], baseline: str | None = None, price: float |
         comparisons=tuple(compare(rows, chosen, COMPARED)) if len(names) > 1 else (),
         runs=tuple(runs),
         savings=savings,
+        placements=placements,
     )
 
 
@@ -120,6 +126,7 @@ class _Found(Frozen):
     rows: tuple[dict[str, Any], ...]
     runs: tuple[Shown, ...]
     savings: dict[str, Any] | None = None
+    placement: str | None = None
 
 
 def _bench(folder: Path) -> _Found:
@@ -201,6 +208,7 @@ def _single(where: Path, price: float | None) -> _Found:
         rows=(row,),
         runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=slo_s, series=joined_series(runs)),),
         savings=saved.to_data() if saved else None,
+        placement=planned_and_actual(last.reports),
     )
 
 
@@ -219,5 +227,5 @@ def _labels(folders: Sequence[Path]) -> list[str]:
 def to_json(content: Content) -> str:
     """For a script element: no text in it can end that element."""
     data = content.to_data()
-    del data["rows"]
+    del data["rows"], data["placements"]
     return json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

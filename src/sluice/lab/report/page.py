@@ -17,7 +17,7 @@ def page(content: Content) -> str:
     assets = files("sluice.lab.report") / "assets"
     return Template((assets / "page.html").read_text()).substitute(
         title=escape(content.title),
-        savings=_savings(content),
+        savings=_savings(content) + _placements(content),
         notes="".join(f"<li>{escape(note)}</li>" for note in content.notes),
         environment="".join(
             f"<tr><th scope='row'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"
@@ -40,6 +40,14 @@ def _savings(content: Content) -> str:
         mattered = f"<p>The decisions that mattered most:</p><ol>{items}</ol>" if items else ""
         sections.append(f"<section><h2>What it saved{which}</h2><p>{first}</p><p>{late}</p>{mattered}</section>")
     return "".join(sections)
+
+
+def _placements(content: Content) -> str:
+    several = len(content.placements) > 1
+    return "".join(
+        f"<section><h2>Where tasks ran{f' ({escape(label)})' if several else ''}</h2>{picture}</section>"
+        for label, picture in content.placements.items()
+    )
 
 
 def write_page(content: Content, path: Path) -> None:

@@ -13,8 +13,8 @@ from sluice.errors import BadInputError, SluiceError
 from sluice.files import replace_file
 from sluice.spark.causes import last_error
 from sluice.spark.cluster.plan import ClusterPlan, ClusterState, read_recorded
-from sluice.spark.cluster.processes import end, is_alive, marked_processes
-from sluice.spark.cluster.supervisor import LOCK_FILE, PLAN_FILE, STATE_FILE, take_lock
+from sluice.spark.cluster.processes import end, is_alive, marked_processes, processes_in
+from sluice.spark.cluster.supervisor import LOCK_FILE, PLAN_FILE, REVIVE, STATE_FILE, take_lock
 from sluice.spark.cluster.workers import alive_workers
 from sluice.spark.session import java_home_problem
 
@@ -71,7 +71,9 @@ def start(home: Path, plan: ClusterPlan) -> ClusterState:
 def _await_workers(home: Path, supervisor: subprocess.Popen[bytes], plan: ClusterPlan) -> ClusterState | str:
     """The state of the complete cluster, or why it will not be complete."""
     joined = 0
-    deadline_s = time.monotonic() + START_TIMEOUT_S
+    # a JVM with half a core takes twice as long to start
+    patience_s = START_TIMEOUT_S / min(1.0, plan.size.cpus or 1.0)
+    deadline_s = time.monotonic() + patience_s
     while time.monotonic() < deadline_s:
         if supervisor.poll() is not None:
             return _logged_error(home, "supervisor")
@@ -85,7 +87,7 @@ def _await_workers(home: Path, supervisor: subprocess.Popen[bytes], plan: Cluste
                     return _logged_error(home, name)
         time.sleep(0.2)
     errors = [_logged_error(home, path.stem) for path in sorted(home.glob("*.log")) if path.stat().st_size]
-    return "; ".join([f"{joined} of {plan.size.workers} workers joined within {START_TIMEOUT_S:g} s", *errors])
+    return "; ".join([f"{joined} of {plan.size.workers} workers joined within {patience_s:g} s", *errors])
 
 
 def _logged_error(home: Path, name: str) -> str:
@@ -93,6 +95,24 @@ def _logged_error(home: Path, name: str) -> str:
     with contextlib.suppress(FileNotFoundError):
         return f"{name}: {last_error((home / f'{name}.log').read_text(errors='replace')) or 'ended without a message'}"
     return f"{name}: ended without a message"
+
+
+def revive(home: Path) -> list[str]:
+    """Start workers that died again and wait until they have joined; their names."""
+    state = read_state(home)
+    if state is None:
+        raise BadInputError(f"no cluster runs in {str(home)!r}; 'sluice cluster up' starts one")
+    dead = [name for name, process in state.process_ids.items() if not is_alive(process)]
+    if not dead:
+        return []
+    os.kill(state.supervisor_pid, REVIVE)
+    deadline_s = time.monotonic() + START_TIMEOUT_S / min(1.0, state.cpus or 1.0)
+    while time.monotonic() < deadline_s:
+        now = read_state(home)
+        if now and all(is_alive(now.process_ids[name]) for name in dead) and len(alive_workers(now)) == now.workers:
+            return dead
+        time.sleep(0.2)
+    raise SluiceError(f"{', '.join(dead)} did not join again; the logs are in {home}")
 
 
 def down(home: Path) -> bool:
@@ -106,6 +126,10 @@ def down(home: Path) -> bool:
     if (mine := _started.pop(state.supervisor_pid, None)) is not None:
         mine.wait()
     left = _end_marked(state.mark)
+    end(*processes_in(state.work_folder))
+    for group in state.cpu_groups:
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
     (home / STATE_FILE).unlink(missing_ok=True)
     return supervised or left
 

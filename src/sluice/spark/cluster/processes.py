@@ -32,6 +32,19 @@ def marked_processes(mark: str) -> list[int]:
     return [number for number, command in _commands() if mark in command and number != os.getpid() and is_alive(number)]
 
 
+def processes_in(folder: str | None) -> list[int]:
+    """Every live process but this one whose working folder is in this one: what a worker of a cluster has started."""
+    found = []
+    if folder is None or not PROC.exists():
+        return []
+    for entry in PROC.iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if f"{os.readlink(entry / 'cwd')}/".startswith(f"{folder}/") and is_alive(int(entry.name)):
+                    found.append(int(entry.name))
+    return found
+
+
 def _commands() -> Iterator[tuple[int, str]]:
     if not (PROC / "self" / "cmdline").exists():
         listed = subprocess.run(["ps", "-axww", "-o", "pid=,command="], capture_output=True, text=True, check=True)
@@ -67,8 +80,8 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def free_port() -> int:
+def free_port(host: str = "127.0.0.1") -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         port: int = probe.getsockname()[1]
         return port

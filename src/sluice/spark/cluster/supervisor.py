@@ -21,12 +21,14 @@ from pathlib import Path
 
 from sluice.errors import SluiceError
 from sluice.files import replace_file
-from sluice.spark.cluster.plan import ClusterPlan, state_of
-from sluice.spark.cluster.processes import end, end_with_parent, marked_processes
+from sluice.spark.cluster.plan import ClusterPlan, Daemon, state_of
+from sluice.spark.cluster.processes import end, end_with_parent, marked_processes, processes_in
 
 PLAN_FILE = "plan.json"
 STATE_FILE = "cluster.json"
 LOCK_FILE = "supervisor.lock"
+REVIVE = signal.SIGHUP
+"""Asks for every daemon that died, also those that otherwise stay dead."""
 RESTART_PAUSE_S = 1.0
 LOCK_PATIENCE_S = 1.0
 
@@ -52,6 +54,8 @@ class Supervisor:
         ended: list[int] = []
         for ending in (signal.SIGTERM, signal.SIGINT):
             signal.signal(ending, lambda received, _: ended.append(received))
+        revivals: list[int] = []
+        signal.signal(REVIVE, lambda received, _: revivals.append(received))
         with self._alone():
             try:
                 for name in self._plan.daemons:
@@ -59,7 +63,8 @@ class Supervisor:
                 self._record()
                 while not ended:
                     time.sleep(0.2)
-                    self._restart_dead()
+                    self._restart_dead(everyone=bool(revivals))
+                    revivals.clear()
             finally:
                 self._end_all()
 
@@ -74,9 +79,9 @@ class Supervisor:
                 time.sleep(0.01)
             yield
 
-    def _restart_dead(self) -> None:
+    def _restart_dead(self, *, everyone: bool) -> None:
         for name, daemon in self._plan.daemons.items():
-            if daemon.restart and self._children[name].poll() is not None:
+            if (daemon.restart or everyone) and self._children[name].poll() is not None:
                 time.sleep(RESTART_PAUSE_S)
                 self._start(name)
                 self._record()
@@ -94,7 +99,7 @@ class Supervisor:
                 stderr=log,
                 cwd=self._home,
                 env={**os.environ, **daemon.environment},
-                preexec_fn=end_with_parent,
+                preexec_fn=lambda: _prepare(daemon),
             )
 
     def _end_all(self) -> None:
@@ -110,7 +115,13 @@ class Supervisor:
                     child.kill()
 
 
-def end_leftovers_afterwards(mark: str) -> None:
+def _prepare(daemon: Daemon) -> None:
+    end_with_parent()
+    if daemon.limit is not None:
+        daemon.limit.enter()
+
+
+def end_leftovers_afterwards(plan: ClusterPlan) -> None:
     """Leave a process behind that waits until this one is gone, however it ends, and then ends what is left."""
     gone, held = os.pipe()
     if os.fork():
@@ -120,13 +131,17 @@ def end_leftovers_afterwards(mark: str) -> None:
     for ending in (signal.SIGTERM, signal.SIGINT):
         signal.signal(ending, signal.SIG_IGN)
     os.read(gone, 1)
-    end(*marked_processes(mark))
+    end(*marked_processes(plan.mark))
+    end(*processes_in(plan.work_folder))
+    for daemon in plan.daemons.values():
+        if daemon.limit is not None:
+            daemon.limit.remove()
     os._exit(0)
 
 
 def main(home: Path) -> None:
     plan = ClusterPlan.from_json((home / PLAN_FILE).read_text())
-    end_leftovers_afterwards(plan.mark)
+    end_leftovers_afterwards(plan)
     Supervisor(home, plan).run()
 
 

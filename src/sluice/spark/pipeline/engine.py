@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError, unknown_name
-from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
+from sluice.model import Cluster, Graph, Observation, OperatorChange, Placement, Reconciliation, Target
 from sluice.spark.clock import WallClock
 from sluice.spark.internals import ProgressListener
 from sluice.spark.observe.events import read_batch
@@ -22,6 +22,11 @@ from sluice.spark.pipeline.feed import Feed
 from sluice.spark.pipeline.ledger import Ledger
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
+from sluice.spark.pipeline.worker_side import WorkerSide
+from sluice.spark.placed.classes import load_classes
+from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
+from sluice.spark.placed.cluster import await_executors, check_master, check_shared
+from sluice.spark.placed.placing import Moves
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +38,10 @@ TICK_S = 1.0
 class SparkEngine:
     """Runs a `Pipeline`. `slots` bounds the sum of all parallelism; `threads` is what Spark may run at once.
 
+    With a `master` the slots are the cores of its executors, one executor per worker; `slots` then only limits how many
+    of them are used. `places` puts every task on the worker that the target's placement says; `capacity` (cpu, io, net)
+    is that of every worker, for whoever computes placements.
+
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
     topics of its sources while it runs; without one they are filled from outside.
@@ -43,9 +52,12 @@ class SparkEngine:
         pipeline: Pipeline,
         root: Path,
         *,
-        slots: int,
+        slots: int | None = None,
         spark: SparkSession | None = None,
         master: str | None = None,
+        places: bool = False,
+        capacity: Mapping[str, float | None] | None = None,
+        session_settings: Mapping[str, str] | None = None,
         settings: QuerySettings | None = None,
         rescale: Rescale = "live",
         feed: Feed | None = None,
@@ -53,34 +65,66 @@ class SparkEngine:
         from sluice.spark.session import SessionHandle, open_session
 
         pipeline.validate()
-        if slots < 1:
+        if slots is not None and slots < 1:
             raise BadInputError(f"slots must be at least 1, got {slots}")
+        if master is None and (places or slots is None):
+            raise BadInputError("placement needs a cluster's master" if places else "slots are missing")
+        if master is not None:
+            check_master(master)
         self._sources = tuple(pipeline.sources)
         self._feed = feed
-        self.slots = slots
         self._settings = settings or QuerySettings()
         self._rescale: Rescale = rescale
         self._session = (
             SessionHandle(spark, owned=False)
             if spark is not None
-            else open_session(f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master)
+            else open_session(
+                f"sluice {pipeline.name}",
+                threads=task_threads(pipeline, slots or 1),
+                master=master,
+                settings={**(CLUSTER_SETTINGS if master else {}), **(session_settings or {})},
+            )
         )
         self.spark = self._session.spark
+        self.worker_side: WorkerSide | None = None
         try:
             compiled = compile_pipeline(pipeline, self.spark)
+            self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, places=places)
+            self.slots = slots or 0
+            if master is not None:
+                self.slots = self._join_cluster(root, slots, capacity or {})
         except BaseException:
             self._session.close()
             raise
-        self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
         self._graph = compiled.graph
+        self._wanted: Placement | None = None
         self.clock = WallClock()
         self._lock = threading.Lock()
         self._ledgers: dict[str, Ledger] = {}
         self._latency_samples_s: list[float] = []
         self._observed_s = 0.0
         self._downtime_s = 0.0
+        self._state_bytes: dict[str, float] = {}
         self._count: RecordCount | None = None
         self._listener: ProgressListener | None = None
+
+    def _join_cluster(self, root: Path, limit: int | None, capacity: Mapping[str, float | None]) -> int:
+        """Wait for the workers and make sure that they can do their part; the slots there are."""
+        cores = sum(one.cores for one in await_executors(self.spark))
+        if limit is not None and limit > cores:
+            raise BadInputError(f"slots must be at most the {cores} cores of the executors, got {limit}")
+        check_shared(self.spark, root, cores)
+        load_classes(self.spark, self.runtime.folders.classes)
+        self.worker_side = WorkerSide(self.spark, self.runtime, capacity)
+        least = sum(query.min_parallelism for query in self.runtime.compiled.queries)
+        if least > (limit or cores):
+            raise BadInputError(f"the pipeline needs at least {least} slots, the executors have {limit or cores} cores")
+        return limit or cores
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The workers there are now; null where all runs in one process."""
+        return self.worker_side.cluster if self.worker_side else None
 
     @property
     def graph(self) -> Graph:
@@ -92,12 +136,14 @@ class SparkEngine:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        return frozenset()
+        return frozenset({"placement"}) if self.runtime.placing else frozenset()
 
     def start(self, target: Target) -> Target:
         self._check(target)
         self._stages = StageProbe(self.spark)
+        self._wanted = self.runtime.saved_placement() or target.placement
         self.runtime.prepare(target.parallelism)
+        self._keep_placement()
         self._ledgers = {
             name: Ledger(
                 query=query,
@@ -114,7 +160,15 @@ class SparkEngine:
         self.clock.restart()
         if self._feed:
             self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})
-        return Target(parallelism=self.runtime.parallelism)
+        return Target(parallelism=self.runtime.parallelism, placement=self._placement)
+
+    @property
+    def _placement(self) -> Placement | None:
+        """As it is kept on the workers that are there."""
+        return self.runtime.placing.in_force if self.runtime.placing else None
+
+    def _keep_placement(self) -> Moves:
+        return self.worker_side.place(self._wanted) if self.worker_side else Moves({})
 
     def observe(self) -> Observation:
         self._sample()
@@ -124,23 +178,35 @@ class SparkEngine:
             windows = {name: ledger.close_window(unix_s, interval_s) for name, ledger in self._ledgers.items()}
             samples_s, self._latency_samples_s = self._latency_samples_s, []
         self._observed_s = now_s
-        return make_observation(
+        observation = make_observation(
             windows,
             time_s=now_s,
             interval_s=interval_s,
             edges=self._graph.topology.edges,
             latency_samples_s=samples_s,
         )
+        if self.worker_side is None:
+            return observation
+        workers, followed = self.worker_side.close_window(interval_s)
+        return observation.model_copy(update={"workers": workers, "placement": followed})
 
     def reconcile(self, target: Target) -> Reconciliation:
         before = self.runtime.parallelism
+        if target.placement is not None and target.placement != self._wanted:
+            try:
+                self._check(target)
+            except SluiceError as error:
+                return self._refused(target, str(error))
+            self._wanted = target.placement
         if target.parallelism == before:
-            return Reconciliation(requested=before, observed=before)
+            moves = self._keep_placement()
+            return Reconciliation(requested=before, observed=before, detail=self._said(moves))
         try:
             self._check(target)
         except SluiceError as error:
             return self._refused(target, str(error))
         results = self.runtime.rescale(target.parallelism, self._rescale)
+        moves = self._keep_placement()
         changed = [name for name, result in results.items() if result.after != result.before]
         standstill_s = max((result.standstill_s for result in results.values()), default=0.0)
         self._downtime_s += standstill_s
@@ -156,8 +222,20 @@ class SparkEngine:
                 for name, result in results.items()
             },
             downtime_s=standstill_s,
-            detail=_detail(results),
+            detail="; ".join(filter(None, (_detail(results), self._said(moves)))) or None,
         )
+
+    def _said(self, moves: Moves) -> str | None:
+        """What the moved state partitions weigh: each is loaded from the checkpoint by its new worker."""
+        if not moves.total:
+            return None
+        parts = []
+        for name, count in moves.state_partitions.items():
+            state = self.runtime.queries[name].state
+            held = self._state_bytes.get(name)
+            weight = "" if held is None else f" ({held * count / state.state_partitions / 1e6:.1f} MB)"
+            parts.append(f"{count} of {state.state_partitions} state partitions of {name}{weight}")
+        return f"placement moves {', '.join(parts)}"
 
     def _refused(self, target: Target, why: str) -> Reconciliation:
         now = self.runtime.parallelism
@@ -183,17 +261,23 @@ class SparkEngine:
                 self._count = self._counted()
                 if self._listener:
                     self._listener.close()
+                if self.worker_side:
+                    self.worker_side.close()
                 self._session.close()
         return self._count
 
     def maintain(self) -> tuple[str, ...]:
         """Start failed queries again, drop output nobody reads, look at the feed, take samples."""
+        seen = self.worker_side.refresh() if self.worker_side else ()
+        if self.worker_side:
+            self.worker_side.sample()
+            self._keep_placement()
         restarts = self.runtime.restart_failed()
         self.runtime.trim_output()
         if self._feed:
             self._feed.check()
         self._sample()
-        return tuple(
+        return seen + tuple(
             f"operator {one.operator!r} failed and was started again ({one.in_a_row} in a row): {one.cause}"
             for one in restarts
         )
@@ -213,6 +297,8 @@ class SparkEngine:
             return
         query.on_progress(progress)
         with self._lock:
+            if batch.state_bytes is not None:
+                self._state_bytes[query.name] = batch.state_bytes
             self._ledgers[query.name].on_batch(batch)
 
     def _latencies_s(self) -> dict[str, float]:
@@ -250,8 +336,12 @@ class SparkEngine:
         for name in target.parallelism:
             if name not in self._graph.names:
                 raise unknown_name("operator", name, self._graph.names)
-        if target.sizes or target.placement:
-            raise BadInputError("pipelines on Spark have instances of one size on one machine: no sizes, no placement")
+        if target.sizes:
+            raise BadInputError("pipelines on Spark have instances of one size: no sizes")
+        if target.placement and not self.runtime.placing:
+            raise BadInputError("this engine was not started to place tasks: no placement")
+        if target.placement and target.placement.parallelism != target.parallelism:
+            raise BadInputError("the target's placement has another number of instances than its parallelism")
         for name in self._graph.names:
             if name not in target.parallelism:
                 raise BadInputError(f"the target has no parallelism for operator {name!r}")

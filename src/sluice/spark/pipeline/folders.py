@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from sluice.errors import BadInputError
 from sluice.files import replace_file
+from sluice.model import Placement
 from sluice.model.base import Frozen, Name, Parallelism, first_problem
 
 
@@ -28,6 +29,10 @@ class SavedState(Frozen):
 
     pipeline: Name
     queries: dict[Name, QueryState]
+    placement: Placement | None = None
+    state_workers: dict[Name, list[Name]] = Field(
+        default_factory=dict, description="query -> worker of every state partition, where tasks are placed"
+    )
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,18 @@ class Folders:
         path = self.root / "control" / query
         path.mkdir(parents=True, exist_ok=True)
         return path / f"{topic}.json"
+
+    def places(self, query: str) -> Path:
+        """The file that tells a placed source where its partitions go."""
+        path = self.root / "control" / query
+        path.mkdir(parents=True, exist_ok=True)
+        return path / "places"
+
+    @property
+    def classes(self) -> Path:
+        path = self.root / "classes"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
     @property
     def _plan(self) -> Path:

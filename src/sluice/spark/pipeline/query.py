@@ -27,6 +27,7 @@ from sluice.spark.pipeline.folders import (
     last_batches,
 )
 from sluice.spark.pipeline.read_limit import ReadLimit
+from sluice.spark.placed.placing import Placing
 from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl, Topic
 from sluice.spark.topic.sink import TopicSink
@@ -64,13 +65,20 @@ class OperatorQuery:
     """Live control is a file per input that the source reads before every batch; nothing here restarts for it."""
 
     def __init__(
-        self, query: Query, spark: SparkSession, folders: Folders, settings: QuerySettings, state: QueryState
+        self,
+        query: Query,
+        spark: SparkSession,
+        folders: Folders,
+        settings: QuerySettings,
+        state: QueryState,
+        placing: Placing | None = None,
     ) -> None:
         self.query = query
         self.name = query.name
         self._spark = spark
         self._folders = folders
         self._settings = settings
+        self._placing = placing
         self._streaming: StreamingQuery | None = None
         self._start_failure: Failure | None = None
         self._lock = threading.RLock()
@@ -135,6 +143,7 @@ class OperatorQuery:
                 self._folders.topic(topic),
                 consumer=self.name,
                 control=self._folders.control(self.name, topic),
+                places=self._folders.places(self.name) if self._placing else None,
             )
             for topic in self.query.inputs
         ]
@@ -152,6 +161,9 @@ class OperatorQuery:
                 self._streaming = writer.start()
         with self._lock:
             self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
+        if self._placing:
+            # before its first batch: initialising takes longer
+            self._placing.on_start(self.name, self._streaming)
         while self.is_initialising:
             time.sleep(POLL_S)
 

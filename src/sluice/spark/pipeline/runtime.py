@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.model import Placement
 from sluice.spark.pipeline.compile import CompiledPipeline, Query
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
 from sluice.spark.pipeline.query import OperatorQuery, QuerySettings
+from sluice.spark.placed.placing import Moves, PlacedQuery, Placing
+from sluice.spark.placed.workers import Workers
 from sluice.spark.topic import Topic
 from sluice.spark.topic.sink import arrow_schema
 
@@ -44,12 +47,20 @@ class Runtime:
     """Holds the queries. Every change of plan is on disk before it takes effect, so a crash resumes with it."""
 
     def __init__(
-        self, pipeline: Pipeline, compiled: CompiledPipeline, spark: SparkSession, root: Path, settings: QuerySettings
+        self,
+        pipeline: Pipeline,
+        compiled: CompiledPipeline,
+        spark: SparkSession,
+        root: Path,
+        settings: QuerySettings,
+        *,
+        places: bool = False,
     ) -> None:
         self.compiled = compiled
         self.folders = Folders(root, {name: Path(spec.topic) for name, spec in pipeline.sources.items() if spec.topic})
         self._spark = spark
         self._settings = settings
+        self.placing = Placing(spark, self._placed_queries()) if places else None
         self.topics: dict[str, Topic] = {}
         self.queries: dict[str, OperatorQuery] = {}
         self.restarts: list[Restart] = []
@@ -69,7 +80,9 @@ class Runtime:
         }
         self._register_consumers()
         self.queries = {
-            query.name: OperatorQuery(query, self._spark, self.folders, self._settings, states[query.name])
+            query.name: OperatorQuery(
+                query, self._spark, self.folders, self._settings, states[query.name], self.placing
+            )
             for query in self.compiled.queries
         }
         self._save()
@@ -122,6 +135,34 @@ class Runtime:
 
     def query_of_run(self, run_id: str) -> OperatorQuery | None:
         return next((query for query in self.queries.values() if run_id in query.run_ids), None)
+
+    def place(self, wanted: Placement, workers: Workers) -> Moves:
+        """Have the operators where the placement says, as far as its workers are there; on disk before it is told."""
+        assert self.placing is not None
+        before = self.placing.in_force
+        moves = self.placing.apply(
+            wanted, self.parallelism, {name: one.state.state_partitions for name, one in self.queries.items()}, workers
+        )
+        if moves.total or before != self.placing.in_force:
+            self._save()
+        return moves
+
+    def saved_placement(self) -> Placement | None:
+        """As the run found in the folder had it; its state partitions stay where they were."""
+        saved = self.folders.load()
+        if saved is None or self.placing is None:
+            return None
+        self.placing.restore(saved.state_workers)
+        self.placing.wanted = saved.placement
+        return saved.placement
+
+    def _placed_queries(self) -> dict[str, PlacedQuery]:
+        return {
+            query.name: PlacedQuery(
+                query.name, self.folders.places(query.name), self.folders.checkpoint(query.name), query.stateful
+            )
+            for query in self.compiled.queries
+        }
 
     @property
     def parallelism(self) -> dict[str, int]:
@@ -247,7 +288,15 @@ class Runtime:
         """Operators that rescale together save from their own threads: the last one must have the newest states."""
         with self._saving:
             states = {name: query.state for name, query in self.queries.items()}
-            self.folders.save(SavedState(pipeline=self.compiled.name, queries=states))
+            placing = self.placing
+            self.folders.save(
+                SavedState(
+                    pipeline=self.compiled.name,
+                    queries=states,
+                    placement=placing.wanted if placing else None,
+                    state_workers=placing.state if placing else {},
+                )
+            )
 
 
 def _first_state(query: Query, parallelism: int) -> QueryState:

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from sluice.spark.placed.classes import PLACED_SOURCE
 from sluice.spark.topic.control import HeldBack, ReaderControl
 from sluice.spark.topic.log import RECORDS_PER_BATCH, Topic
 from sluice.spark.topic.pacing import SlotClock, paced
@@ -31,16 +32,22 @@ MOST_ROWS = 2**62
 """Spark asks for the default limit once, at the start; the real one is in the control file and changes."""
 
 
-def stream_from(spark: SparkSession, topic: Path, *, consumer: str, control: Path) -> DataFrame:
+def stream_from(
+    spark: SparkSession, topic: Path, *, consumer: str, control: Path, places: Path | None = None
+) -> DataFrame:
     """The records of a topic as a streaming DataFrame, steered by the `ReaderControl` saved at `control`.
 
     Registers the consumer and the data source if they are new. A consumer's offset is acknowledged when Spark has
-    logged the batch as finished and asks for the next, so `lag_records` counts the running batch as not done.
+    logged the batch as finished and asks for the next, so `lag_records` counts the running batch as not done. With
+    `places` its partitions go where that file says; the classes for it must be loaded.
     """
     Topic.open(topic).register(consumer)
     spark.dataSource.register(TopicSource)
     options = {"path": str(topic), "consumer": consumer, "control": str(control)}
-    return spark.readStream.format(FORMAT).options(**options).load()
+    if places is None:
+        return spark.readStream.format(FORMAT).options(**options).load()
+    placed = {"placed.format": FORMAT, "placed.plan": str(places)}
+    return spark.readStream.format(PLACED_SOURCE).options(**options, **placed).load()
 
 
 Offset = dict[str, Any]

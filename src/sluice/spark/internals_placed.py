@@ -1,0 +1,89 @@
+"""The private calls of Spark that placing tasks needs; see `sluice.spark.internals`, whose rules hold here too."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sluice.spark.internals import Json, _context, _jvm, _needs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+def compile_java(spark: SparkSession, sources: Sequence[Path], probe: str, jar: Path) -> None:
+    """Compile classes with Spark's own compiler into a jar and make the driver find them; needs no JDK.
+
+    Does nothing if the class `probe` is found already. Seen on Spark 4.3.0.
+    """
+    with _needs(spark, "Janino compiler or class loader that takes jars"):
+        jvm = _jvm(spark)
+        loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+        if loader.getResource(f"{probe.replace('.', '/')}.class") is not None:
+            return
+        folder = jar.parent / f"{jar.stem}-classes"
+        folder.mkdir(parents=True, exist_ok=True)
+        compiler = jvm.org.codehaus.janino.Compiler()
+        compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
+        compiler.setDestinationDirectory(jvm.java.io.File(str(folder)), False)
+        files = spark.sparkContext._gateway.new_array(jvm.java.io.File, len(sources))  # type: ignore[union-attr]
+        for number, source in enumerate(sources):
+            files[number] = jvm.java.io.File(str(source))
+        compiler.compile(files)
+        with zipfile.ZipFile(jar, "w") as archive:
+            for path in sorted(folder.rglob("*.class")):
+                archive.write(path, path.relative_to(folder).as_posix())
+        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+
+
+class TaskLog:
+    """Every finished task of the application's queries, from a listener of our own compiled classes.
+
+    Seen on Spark 4.3.0.
+    """
+
+    def __init__(self, spark: SparkSession, class_name: str) -> None:
+        with _needs(spark, "listener of tasks"):
+            loader = _jvm(spark).java.lang.Thread.currentThread().getContextClassLoader()
+            self._log: Any = loader.loadClass(class_name).getConstructors()[0].newInstance(None)
+            self._context = _context(spark)
+            self._context.addSparkListener(self._log)
+
+    def drain(self) -> Json:
+        """What finished since the last call."""
+        found: Json = json.loads(self._log.drain())
+        return found
+
+    def close(self) -> None:
+        self._context.removeSparkListener(self._log)
+
+
+class StatePlaces:
+    """Tells the coordinator of state stores where the state partitions of one run of a query are to be.
+
+    The next task of a partition then prefers that executor, which loads the state from the checkpoint. Seen on Spark
+    4.3.0.
+    """
+
+    def __init__(self, spark: SparkSession, query: StreamingQuery) -> None:
+        with _needs(spark, "state store coordinator"):
+            jvm = _jvm(spark)
+            self._state: Any = jvm.org.apache.spark.sql.execution.streaming.state
+            self._coordinator: Any = spark._jsparkSession.streams().stateStoreCoordinator()
+            self._root: str = query._jsq.streamingQuery().checkpointFile("state")
+            self._run: Any = jvm.java.util.UUID.fromString(str(query.runId))
+            self._nobody: Any = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
+        self._spark = spark
+
+    def report(self, stores: Mapping[int, Iterable[str]], partition: int, host: str, executor_id: str) -> None:
+        """`stores` has the names of the stores of every stateful operator of the query."""
+        with _needs(self._spark, "reportActiveInstance"):
+            for operator, names in stores.items():
+                for name in names:
+                    store = self._state.StateStoreId(self._root, operator, partition, name)
+                    provider = self._state.StateStoreProviderId(store, self._run)
+                    self._coordinator.reportActiveInstance(provider, host, executor_id, self._nobody)

@@ -1,0 +1,82 @@
+"""The workers a pipeline runs on: who is there, what ran where, and the placement kept on them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sluice.model import Cluster, PlacedTasks, Placement, WorkerMetrics
+from sluice.spark.internals import StatusStore
+from sluice.spark.pipeline.runtime import Runtime
+from sluice.spark.placed.classes import task_log
+from sluice.spark.placed.cluster import executors_of
+from sluice.spark.placed.placing import Moves
+from sluice.spark.placed.tasks import TaskAccount
+from sluice.spark.placed.workers import Executor, cluster_of, workers_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class WorkerSide:
+    """Called by the loop's thread only. `capacity` (cpu, io, net) is that of every worker; null is unlimited."""
+
+    def __init__(self, spark: SparkSession, runtime: Runtime, capacity: Mapping[str, float | None]) -> None:
+        self._runtime = runtime
+        self._capacity = capacity
+        self._store = StatusStore(spark)
+        self._log = task_log(spark)
+        self._account = TaskAccount()
+        self._names: dict[str, str] = {}
+        """Every executor there ever was, and its worker."""
+        self._dropped = 0
+        self.workers: dict[str, Executor] = {}
+        self.refresh()
+
+    @property
+    def cluster(self) -> Cluster:
+        return cluster_of(self.workers, self._capacity)
+
+    def refresh(self) -> tuple[str, ...]:
+        """Look who is there; a sentence for every worker that came or went. Without any, the last ones count."""
+        found = workers_of(executors_of(self._store))
+        if not found or found == self.workers:
+            return ()
+        before, self.workers = self.workers, found
+        self._names |= {one.executor_id: name for name, one in found.items()}
+        if not before:
+            return ()
+        gone = [f"worker {name} is gone" for name in before if name not in found]
+        came = [f"worker {name} joined with {found[name].cores} slots" for name in found if name not in before]
+        again = [
+            f"worker {name} has a new executor" for name in found if name in before and found[name] != before[name]
+        ]
+        return (*gone, *came, *again)
+
+    def place(self, wanted: Placement | None) -> Moves:
+        """Keep the placement in force; nothing without one."""
+        if self._runtime.placing is None or wanted is None:
+            return Moves({})
+        return self._runtime.place(wanted, self.workers)
+
+    def sample(self) -> None:
+        found = self._log.drain()
+        self._dropped += found["dropped"]
+        self._account.add(found["tasks"], self._operator_of, self._names.get)
+
+    def close_window(self, interval_s: float) -> tuple[dict[str, WorkerMetrics], PlacedTasks | None]:
+        """What ran on every worker since the last call, and how much of it where it was planned."""
+        self.sample()
+        account, self._account = self._account, TaskAccount()
+        followed = None
+        if self._runtime.placing is not None:
+            followed = PlacedTasks(placed=account.placed + self._dropped, followed=account.followed)
+        self._dropped = 0
+        return account.metrics(self.cluster.workers, interval_s), followed
+
+    def close(self) -> None:
+        self._log.close()
+
+    def _operator_of(self, run_id: str) -> str | None:
+        query = self._runtime.query_of_run(run_id)
+        return query.name if query else None

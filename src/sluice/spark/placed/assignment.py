@@ -1,0 +1,66 @@
+"""From a placement to places: which worker every source and state partition of an operator goes to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sluice.model import Placement
+
+
+def fitted(wanted: Placement, parallelism: Mapping[str, int], slots: Mapping[str, int]) -> Placement:
+    """The placement as far as its workers are there, with just the instances there are.
+
+    What is left over goes, one by one, to the worker with the largest share of free slots; with too few slots workers
+    are overfull, and tasks wait for each other.
+    """
+    tasks: dict[str, dict[str, int]] = {worker: {} for worker in slots}
+    left: list[str] = []
+    for operator, instances in parallelism.items():
+        there = {worker: count for worker, count in wanted.of(operator).items() if worker in slots}
+        surplus = sum(there.values()) - instances
+        for worker in sorted(there, key=lambda name: -there[name]):
+            dropped = max(0, min(surplus, there[worker]))
+            surplus -= dropped
+            if there[worker] > dropped:
+                tasks[worker][operator] = there[worker] - dropped
+        left += [operator] * max(0, -surplus)
+    for operator in left:
+        roomiest = max(slots, key=lambda name: (slots[name] - sum(tasks[name].values())) / slots[name])
+        tasks[roomiest][operator] = tasks[roomiest].get(operator, 0) + 1
+    return Placement(tasks=tasks)
+
+
+def source_workers(counts: Mapping[str, int]) -> list[str]:
+    """The worker of every source partition of one operator: neighbours on one worker."""
+    return [worker for worker in sorted(counts) for _ in range(counts[worker])]
+
+
+def state_workers(counts: Mapping[str, int], partitions: int, before: Sequence[str] = ()) -> list[str]:
+    """The worker of every state partition: as many on each as its instances' share, and as few moved as that allows.
+
+    With more partitions than instances an instance has several, as a task of Flink has key groups.
+    """
+    quota = _shares(counts, partitions, before)
+    chosen: list[str | None] = [None] * partitions
+    for partition, worker in enumerate(before[:partitions]):
+        if quota.get(worker, 0) > 0:
+            chosen[partition] = worker
+            quota[worker] -= 1
+    open_places = iter([worker for worker in sorted(quota) for _ in range(quota[worker])])
+    return [worker if worker is not None else next(open_places) for worker in chosen]
+
+
+def moved(before: Sequence[str], after: Sequence[str]) -> int:
+    """Partitions whose state another worker has to load."""
+    return sum(1 for old, new in zip(before, after, strict=False) if old != new)
+
+
+def _shares(counts: Mapping[str, int], partitions: int, before: Sequence[str]) -> dict[str, int]:
+    """Largest remainders; of equal ones those first that hold more partitions already."""
+    instances = sum(counts.values())
+    exact = {worker: partitions * count / instances for worker, count in counts.items()}
+    quota = {worker: int(share) for worker, share in exact.items()}
+    order = sorted(quota, key=lambda worker: (quota[worker] - exact[worker], -before.count(worker), worker))
+    for worker in order[: partitions - sum(quota.values())]:
+        quota[worker] += 1
+    return quota

@@ -1,0 +1,139 @@
+"""The placement in force: plan files for the sources, places of the state partitions, kept while executors change.
+
+The loop decides which placement is wanted. Between its decisions workers die, come back and join, and queries start
+again: every second the wanted placement is fitted to the workers there are, and what differs is told to Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.files import replace_file
+from sluice.model import Placement
+from sluice.spark.internals_placed import StatePlaces
+from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
+from sluice.spark.placed.stores import ASSUMED, stores_of
+from sluice.spark.placed.workers import Workers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+
+@dataclass(frozen=True)
+class PlacedQuery:
+    """What placing needs to know of an operator's query."""
+
+    name: str
+    plan: Path
+    checkpoint: Path
+    stateful: bool
+
+
+@dataclass
+class Held:
+    """Where one operator's partitions were last told to be."""
+
+    source: list[str]
+    """Executor of every source partition, as Spark names it."""
+    state: list[str]
+    """Worker of every state partition."""
+    told: tuple[object, ...] = ()
+    """Run, stores and executors of the state partitions as the coordinator was told."""
+
+
+@dataclass(frozen=True)
+class Moves:
+    """What a change of placement made move."""
+
+    state_partitions: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        return sum(self.state_partitions.values())
+
+
+class Placing:
+    """Called by the loop's thread, and by the threads that start queries."""
+
+    def __init__(self, spark: SparkSession, queries: Mapping[str, PlacedQuery]) -> None:
+        self._spark = spark
+        self._queries = queries
+        self._lock = threading.RLock()
+        self._held = {name: Held([], []) for name in queries}
+        self._runs: dict[str, tuple[str, StatePlaces]] = {}
+        self.wanted: Placement | None = None
+        self.in_force: Placement | None = None
+
+    def apply(
+        self,
+        wanted: Placement,
+        parallelism: Mapping[str, int],
+        state_partitions: Mapping[str, int],
+        workers: Workers,
+    ) -> Moves:
+        """Tell Spark what differs from what it was told before; the same again costs nothing."""
+        with self._lock:
+            self.wanted = wanted
+            self._workers = workers
+            self.in_force = fitted(wanted, parallelism, {name: one.cores for name, one in workers.items()})
+            moves = {}
+            for name in self._queries:
+                count = self._place(name, self.in_force.of(name), state_partitions[name])
+                if count:
+                    moves[name] = count
+            return Moves(moves)
+
+    def on_start(self, name: str, query: StreamingQuery) -> None:
+        """A query has begun a new run, which knows nothing of where its state is."""
+        if not self._queries[name].stateful:
+            return
+        with self._lock:
+            self._runs[name] = (str(query.runId), StatePlaces(self._spark, query))
+            self._tell_state(name)
+
+    def restore(self, state: Mapping[str, list[str]]) -> None:
+        """The state partitions as an earlier run held them, so that going on moves none."""
+        for name, workers in state.items():
+            self._held[name].state = list(workers)
+
+    @property
+    def state(self) -> dict[str, list[str]]:
+        """Operator -> worker of every state partition."""
+        return {name: list(held.state) for name, held in self._held.items() if held.state}
+
+    def _place(self, name: str, counts: Mapping[str, int], partitions: int) -> int:
+        query, held = self._queries[name], self._held[name]
+        source = [self._workers[worker].place for worker in source_workers(counts)]
+        if source != held.source:
+            replace_file(query.plan, json.dumps({"places": source}).encode())
+            held.source = source
+        if not query.stateful:
+            return 0
+        before, held.state = held.state, state_workers(counts, partitions, held.state)
+        self._tell_state(name)
+        return moved(before, held.state)
+
+    def _tell_state(self, name: str) -> None:
+        """Tell the coordinator, if the run, its stores or the executors are others than when it was last told."""
+        held = self._held[name]
+        if name not in self._runs or not held.state:
+            return
+        run_id, places = self._runs[name]
+        stores = stores_of(self._queries[name].checkpoint) or ASSUMED
+        executors = [self._workers.get(worker) for worker in held.state]
+        told = (run_id, tuple(sorted(stores.items())), tuple(executors))
+        if told == held.told:
+            return
+        same_run = held.told[:2] == told[:2]
+        earlier = held.told[2] if same_run else ()
+        for partition, executor in enumerate(executors):
+            known = isinstance(earlier, tuple) and partition < len(earlier) and earlier[partition] == executor
+            if executor is not None and not known:
+                places.report(stores, partition, executor.host, executor.executor_id)
+        held.told = told

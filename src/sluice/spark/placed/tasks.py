@@ -1,0 +1,70 @@
+"""What ran where in one window, and how much of it where it was planned. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sluice.model import Worker, WorkerMetrics
+
+SOURCE, STATE = "source", "state"
+"""Kinds of tasks that have a place: those that read, and those that keep state."""
+
+
+@dataclass
+class WorkerTasks:
+    """The tasks of one worker since the window began."""
+
+    source: dict[str, int] = field(default_factory=dict)
+    state: dict[str, int] = field(default_factory=dict)
+    run_s: float = 0.0
+    cpu_s: float = 0.0
+    remote_bytes: int = 0
+
+
+@dataclass
+class TaskAccount:
+    """Filled from the log of tasks. A placed task counts as followed if it ran on the executor the scheduler was told.
+
+    One the scheduler was told nothing about counts as not followed; stages that only shuffle have no place.
+    """
+
+    placed: int = 0
+    followed: int = 0
+    workers: dict[str, WorkerTasks] = field(default_factory=dict)
+
+    def add(
+        self,
+        tasks: list[Mapping[str, Any]],
+        operator_of_run: Callable[[str], str | None],
+        worker_of: Callable[[str], str | None],
+    ) -> None:
+        for task in tasks:
+            operator, worker = operator_of_run(task["run_id"]), worker_of(task["executor"])
+            if operator is None or worker is None:
+                continue
+            account = self.workers.setdefault(worker, WorkerTasks())
+            account.run_s += task.get("run_ms", 0) / 1e3
+            account.cpu_s += task.get("cpu_ns", 0) / 1e9
+            account.remote_bytes += task.get("remote_bytes", 0)
+            if task["kind"] not in (SOURCE, STATE):
+                continue
+            counts = account.source if task["kind"] == SOURCE else account.state
+            counts[operator] = counts.get(operator, 0) + 1
+            self.placed += 1
+            self.followed += task["planned"] == task["executor"]
+
+    def metrics(self, workers: tuple[Worker, ...], interval_s: float) -> dict[str, WorkerMetrics]:
+        found = {}
+        for worker in workers:
+            account = self.workers.get(worker.name, WorkerTasks())
+            found[worker.name] = WorkerMetrics(
+                slots=worker.slots,
+                source_tasks=account.source,
+                state_tasks=account.state,
+                busy=min(1.0, account.run_s / (worker.slots * interval_s)),
+                task_cpu=account.cpu_s / interval_s,
+                net_rate=account.remote_bytes / interval_s,
+            )
+        return found

@@ -1,0 +1,158 @@
+"""Placement on Spark: which executor every partition goes to, without Spark; and a run on the shared cluster."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sluice import Topic
+from sluice.journal.file import read_runs
+from sluice.model import Placement, Worker
+from sluice.spark.cluster import lifecycle
+from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
+from sluice.spark.placed.stores import stores_of
+from sluice.spark.placed.tasks import TaskAccount
+from sluice.spark.placed.workers import Executor, cluster_of, workers_of
+
+SLOTS = {"a": 4, "b": 4, "c": 4}
+
+
+def placed(**tasks: dict[str, int]) -> Placement:
+    return Placement(tasks=tasks)
+
+
+def test_a_worker_has_the_name_of_its_host_whatever_its_executors_id():
+    first = Executor(executor_id="0", host="127.0.0.11", cores=4)
+    again = Executor(executor_id="12", host="127.0.0.11", cores=4)
+    assert list(workers_of([first])) == list(workers_of([again])) == ["127.0.0.11"]
+    assert again.place == "executor_127.0.0.11_12"
+
+
+def test_executors_that_share_a_host_are_told_apart_by_age():
+    found = workers_of(Executor(executor_id=one, host="h", cores=2) for one in ("10", "2"))
+    assert {name: one.executor_id for name, one in found.items()} == {"h": "2", "h#2": "10"}
+    assert cluster_of(found, {"cpu": 0.5}).workers[0] == Worker(name="h", slots=2, cpu=0.5)
+
+
+def test_a_placement_whose_workers_are_there_stays_as_it_is():
+    wanted = placed(a={"map": 2}, b={"map": 1, "count": 3}, c={})
+    assert fitted(wanted, {"map": 3, "count": 3}, SLOTS) == wanted
+
+
+def test_instances_of_a_lost_worker_go_to_where_most_is_free():
+    wanted = placed(a={"map": 2}, b={"map": 1, "count": 3}, gone={"count": 2})
+    found = fitted(wanted, {"map": 3, "count": 5}, SLOTS)
+    assert found.of("count") == {"b": 3, "c": 2}
+    assert found.parallelism == {"map": 3, "count": 5}
+
+
+@pytest.mark.parametrize(("instances", "counts"), [(1, {"a": 1}), (2, {"a": 1, "b": 1}), (6, {"a": 2, "b": 2, "c": 2})])
+def test_a_placement_is_fitted_to_the_instances_there_are(instances, counts):
+    found = fitted(placed(a={"map": 2}, b={"map": 1}), {"map": instances}, SLOTS)
+    assert sum(found.of("map").values()) == instances
+    if instances == 6:
+        assert found.of("map") == counts
+
+
+def test_too_few_slots_overfill_workers_rather_than_lose_instances():
+    assert fitted(placed(gone={"map": 9}), {"map": 9}, {"a": 2, "b": 2}).parallelism == {"map": 9}
+
+
+def test_source_partitions_follow_the_counts():
+    assert source_workers({"b": 1, "a": 2}) == ["a", "a", "b"]
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 8, 16])
+def test_every_worker_has_its_instances_share_of_the_state(partitions):
+    found = state_workers({"a": 2, "b": 1}, partitions)
+    assert len(found) == partitions
+    assert abs(found.count("a") - partitions * 2 / 3) < 1
+
+
+def test_only_the_state_that_must_move_moves():
+    before = state_workers({"a": 1, "b": 1}, 8)
+    after = state_workers({"a": 1, "b": 1, "c": 2}, 8, before)
+    assert sorted(after) == ["a", "a", "b", "b", "c", "c", "c", "c"]
+    assert moved(before, after) == 4
+    assert state_workers({"a": 2, "b": 2}, 8, before) == before
+
+
+def test_the_stores_of_a_join_are_read_from_its_checkpoint(tmp_path):
+    record = tmp_path / "state" / "0" / "_metadata" / "metadata"
+    record.parent.mkdir(parents=True)
+    stores = [{"storeName": "left-keyToNumValues", "numPartitions": 8}, {"storeName": "right-keyToNumValues"}]
+    record.write_text("v1\n" + json.dumps({"operatorInfo": {"operatorId": 0}, "stateStoreInfo": stores}))
+    assert stores_of(tmp_path) == {0: ("left-keyToNumValues", "right-keyToNumValues")}
+    assert stores_of(tmp_path / "none") == {}
+
+
+def test_tasks_are_counted_by_worker_and_compared_with_what_was_planned():
+    account = TaskAccount()
+    common = {"run_id": "r", "batch_id": 1, "stage": 1, "run_ms": 500, "cpu_ns": 10**8, "remote_bytes": 10}
+    tasks = [
+        {**common, "kind": "source", "partition": 0, "planned": "1", "executor": "1"},
+        {**common, "kind": "source", "partition": 1, "planned": "2", "executor": "1"},
+        {**common, "kind": "state", "partition": 0, "planned": None, "executor": "2"},
+        {**common, "kind": "other", "partition": 0, "planned": None, "executor": "2"},
+        {**common, "kind": "source", "partition": 0, "planned": "1", "executor": "unknown"},
+    ]
+    account.add(tasks, {"r": "count"}.get, {"1": "a", "2": "b"}.get)
+    assert (account.placed, account.followed) == (3, 1)
+    found = account.metrics((Worker(name="a", slots=2), Worker(name="b", slots=2), Worker(name="c", slots=2)), 1.0)
+    assert found["a"].source_tasks == {"count": 2}
+    assert found["b"].state_tasks == {"count": 1}
+    assert (found["a"].busy, found["b"].task_cpu, found["b"].net_rate, found["c"].busy) == (0.5, 0.2, 20, 0.0)
+
+
+PIPELINE = """
+import numpy as np
+import pyarrow as pa
+from sluice import Pipeline
+
+def numbers(first, count, time_s, seed):
+    return pa.table({"id": np.arange(first, first + count)})
+
+counting = Pipeline("counting")
+counting.source("numbers", "id BIGINT", generate=numbers)
+
+@counting.operator
+def even(numbers):
+    return numbers.where("id % 2 = 0")
+
+@counting.operator(output_mode="update", state_partitions=4)
+def digits(even):
+    return even.groupBy((even.id % 10).alias("digit")).count()
+
+counting.sink("out", digits)
+"""
+
+
+@pytest.mark.spark
+def test_tasks_run_on_the_workers_of_the_plan_and_nothing_is_lost(cluster, tmp_path):
+    """In a process of its own: the session of the other tests has another master."""
+    state = lifecycle.read_state(cluster)
+    (tmp_path / "jobs.py").write_text(PIPELINE)
+    command = [sys.executable, "-c", "from sluice.cli import main; main()", "run", f"{tmp_path / 'jobs.py'}:counting"]
+    command += ["--engine", "spark"]
+    command += ["--master", state.master_url, "--placement", "evenly", "--policy", "static", "--workload", "constant"]
+    command += ["--root", str(tmp_path / "work"), "--out", str(tmp_path / "out"), "--json", "--duration", "12"]
+    command += ["--interval", "4", "--spark-set", "keep_output=true", "--pipeline-set", "peak_rate=500"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0, run.stderr
+    summary = json.loads(run.stdout)
+    assert (summary["lost_records"], summary["duplicated_records"]) == (0, 0)
+    assert summary["placement_followed"] > 0.9
+    (recorded,) = read_runs(tmp_path / "out")
+    assert all(cycle.target.placement for cycle in recorded.cycles)
+    assert set(recorded.cycles[-1].observation.workers) == set(state.worker_hosts.values())
+    done = Topic.open(tmp_path / "work" / "topics" / "numbers").consumers()["even"]
+    out = Topic.open(tmp_path / "work" / "topics" / "digits")
+    counts: dict[int, int] = {}
+    for batch in out.read(0, out.end_offset()):
+        counts |= dict(zip(batch["digit"].to_pylist(), batch["count"].to_pylist(), strict=True))
+    through = Topic.open(tmp_path / "work" / "topics" / "even").consumers()["digits"]
+    assert sum(counts.values()) == through <= done
+    assert "Where tasks ran" in (tmp_path / "out" / "report.html").read_text()
