@@ -74,7 +74,7 @@ def measure(run: YarnRun) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home, root = Path(folder) / "cluster", Path(folder) / "job"
         root.mkdir()
-        with local_cluster(home, slots=run.slots, on_yarn=True) as cluster:
+        with local_cluster(home, slots=run.slots, kind="yarn") as cluster:
             words = [str(root), str(home), "executors=3", *run.options]
             command = _submit(words) if run.in_cluster else [sys.executable, "-m", program.__name__, *words]
             done = subprocess.run(command, capture_output=True, text=True, env=_environment(cluster), check=False)

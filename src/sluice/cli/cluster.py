@@ -12,13 +12,20 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.spark.cluster import jars, lifecycle, standalone, yarn
+from sluice.errors import BadInputError
+from sluice.spark.cluster import jars, lifecycle
+from sluice.spark.cluster.kinds import KINDS, job_environment
+from sluice.spark.cluster.kubernetes import programs
 from sluice.spark.cluster.plan import ClusterState
 from sluice.spark.cluster.workers import alive_workers
 
 cluster = typer.Typer(help="Start, look at and end a small Spark cluster on this machine.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
 
+_FIRST_TIME = {
+    "yarn": ("getting Hadoop's jars", jars.hadoop_folder),
+    "kubernetes": ("building Kubernetes, which takes some ten minutes", programs.programs_folder),
+}
 Home = Annotated[Path | None, typer.Option(help="Where logs and state are kept; default: ~/.sluice/cluster.")]
 
 
@@ -28,6 +35,9 @@ def up(
     slots: Annotated[int, typer.Option(help="Cores each worker offers; may be more than there are.")] = 4,
     memory: Annotated[int, typer.Option(help="MiB for executors, per slot.")] = 1024,
     on_yarn: Annotated[bool, typer.Option("--yarn", help="A YARN instead of Spark's standalone cluster.")] = False,
+    on_kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="A Kubernetes, whose nodes run executor pods as processes.")
+    ] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -35,16 +45,18 @@ def up(
 
     Example: sluice cluster up --workers 2 --slots 4
     """
-    if on_yarn and not jars.hadoop_folder().is_dir():
-        Console(stderr=True).print(f"getting Hadoop's jars, once, into {jars.hadoop_folder()}", soft_wrap=True)
-    start = yarn.up if on_yarn else standalone.up
-    state = start(home or lifecycle.default_home(), workers=workers, slots=slots, memory_mb=memory)
+    if on_yarn and on_kubernetes:
+        raise BadInputError("a cluster is of one kind: --yarn or --kubernetes, not both")
+    kind = "yarn" if on_yarn else "kubernetes" if on_kubernetes else "standalone"
+    if (first := _FIRST_TIME.get(kind)) is not None and not first[1]().is_dir():
+        Console(stderr=True).print(f"{first[0]}, once, into {first[1]()}", soft_wrap=True)
+    state = KINDS[kind].up(home or lifecycle.default_home(), workers=workers, slots=slots, memory_mb=memory)
     sentence = f"master: {state.master_url}\n{workers} workers x {slots} slots; web: {state.web_url}\n{_usage(state)}"
     _print({**asdict(state), "usage": _usage(state)}, sentence, as_json)
 
 
 def _usage(state: ClusterState) -> str:
-    variables = [f"{name}={value} " for name, value in yarn.environment(state).items()] if state.conf_dir else []
+    variables = [f"{name}={value} " for name, value in job_environment(state).items()]
     return f"{''.join(variables)}spark-submit --master {state.master_url} job.py"
 
 

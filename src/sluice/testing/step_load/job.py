@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.spark.cluster import standalone, yarn
+from sluice.spark.cluster.kinds import KINDS
 from sluice.spark.cluster.lifecycle import down
 from sluice.spark.cluster.plan import ClusterState
 
@@ -31,12 +31,11 @@ PATIENCE_S = 150.0
 
 
 @contextlib.contextmanager
-def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, on_yarn: bool = False) -> Iterator[ClusterState]:
+def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, kind: str = "standalone") -> Iterator[ClusterState]:
     """A cluster that ends with the block, also on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    up = yarn.up if on_yarn else standalone.up
     try:
-        yield up(home, workers=workers, slots=slots)
+        yield KINDS[kind].up(home, workers=workers, slots=slots)
     finally:
         down(home)
 
