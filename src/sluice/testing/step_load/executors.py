@@ -73,8 +73,8 @@ def executor_processes(application_id: str) -> dict[str, int]:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().decode().split("\0")
-                # YARN's has a name of its own that ends the same
-                is_executor = any(word.endswith("CoarseGrainedExecutorBackend") for word in command)
+                # every cluster manager's has a name of its own that ends the same
+                is_executor = any(word.endswith("ExecutorBackend") for word in command)
                 if is_executor and application_id in command:
                     found[command[command.index("--executor-id") + 1]] = int(entry.name)
     return found

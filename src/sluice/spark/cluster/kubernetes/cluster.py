@@ -117,6 +117,8 @@ def _control_plane(own: Path, url: str, keys: Keys, programs: Path, clients: Map
     controllers = [
         *scheduler,
         f"--controllers={','.join(CONTROLLERS)}",
+        # each controller has the rights of its own account
+        "--use-service-account-credentials",
         "--node-monitor-period=1s",
         f"--node-monitor-grace-period={LOST_AFTER_S}s",
     ]
