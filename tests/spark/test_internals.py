@@ -1,4 +1,4 @@
-"""Private calls of Spark are in one module, and one that is missing is refused by name."""
+"""Private calls of Spark are in their own modules, and one that is missing is refused by name."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError
 
 import sluice
-from sluice.spark import internals
+from sluice.spark import internals, internals_kubernetes
 from sluice.spark.internals import ApplicationEndedError, MissingCallError
 
 PRIVATE = re.compile(
@@ -19,13 +19,16 @@ PRIVATE = re.compile(
 )
 
 
-def test_private_calls_of_spark_are_in_one_module():
+MODULES = [Path(internals.__file__), Path(internals_kubernetes.__file__)]
+
+
+def test_private_calls_of_spark_are_in_their_modules():
     root = Path(sluice.__file__).parent
     found = [
         f"{path.relative_to(root)}:{number}: {line.strip()}"
         for path in sorted(root.rglob("*.py"))
         # what tests check sluice with asks Spark independently of it
-        if path != Path(internals.__file__) and "testing" not in path.parts
+        if path not in MODULES and "testing" not in path.parts
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if PRIVATE.search(line)
     ]
@@ -35,11 +38,12 @@ def test_private_calls_of_spark_are_in_one_module():
 def test_every_function_names_the_versions_it_was_seen_on():
     without = [
         name
-        for name, value in vars(internals).items()
-        if getattr(value, "__module__", None) == internals.__name__
+        for module in (internals, internals_kubernetes)
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__
         and not name.startswith("_")
         and not (isinstance(value, type) and issubclass(value, Exception))
-        and name not in {"is_unanswered", "root_cause", "Json"}
+        and name not in {"is_unanswered", "root_cause", "Json", "needs", "context_of", "jvm_of"}
         and not re.search(r"Seen on Spark [\d., and]*4\.3\.0\.", " ".join((value.__doc__ or "").split()))
     ]
     assert without == []

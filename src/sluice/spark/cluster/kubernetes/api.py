@@ -46,6 +46,10 @@ class Api:
             if error.code != 409:
                 raise
 
+    def apply(self, path: str, manifest: str) -> Json:
+        """A manifest in YAML, as `kubectl apply --server-side`; the path ends with `?fieldManager=...`."""
+        return self._call("PATCH", path, manifest, "application/apply-patch+yaml")
+
     def patch(self, path: str, body: Json, kind: str = MERGE) -> Json:
         return self._call("PATCH", path, body, kind)
 
@@ -57,11 +61,11 @@ class Api:
             if error.code != 404:
                 raise
 
-    def _call(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
+    def _call(self, method: str, path: str, body: Json | str | None = None, kind: str = "application/json") -> Json:
         request = urllib.request.Request(
             f"{self.url}{path}",
             method=method,
-            data=None if body is None else json.dumps(body).encode(),
+            data=None if body is None else (body if isinstance(body, str) else json.dumps(body)).encode(),
             headers={"Authorization": f"Bearer {self.token}", "Content-Type": kind},
         )
         trusted = ssl.create_default_context(cafile=str(self.certificate))
