@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 def active_executors(spark: SparkSession) -> list[Any]:
     """Spark's own summaries of those that have joined and not left; a process that is still starting is none."""
-    found = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    return _summaries(spark, active_only=True)
+
+
+def failed_tasks(spark: SparkSession) -> dict[str, int]:
+    """Executor id -> tasks that failed on it, of all that ever joined: those it was taken from among them."""
+    return {one.id(): one.failedTasks() for one in _summaries(spark, active_only=False)}
+
+
+def _summaries(spark: SparkSession, *, active_only: bool) -> list[Any]:
+    found = spark.sparkContext._jsc.sc().statusStore().executorList(active_only)
     summaries = [found.apply(position) for position in range(found.length())]
     return [one for one in summaries if one.id() != "driver"]
 

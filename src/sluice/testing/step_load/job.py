@@ -84,7 +84,15 @@ def wait_for(condition: Callable[[], bool], query: StreamingQuery, what: str) ->
     return time.monotonic() - began_s
 
 
-def start_query(spark: SparkSession, root: Path, *, files_per_batch: int | None = None) -> StreamingQuery:
+def start_query(
+    spark: SparkSession,
+    root: Path,
+    *,
+    name: str = "counts",
+    files_per_batch: int | None = None,
+    after_batch: Callable[[int], None] = lambda _: None,
+) -> StreamingQuery:
+    """`after_batch` is called in the driver before a batch counts as done: what it raises fails the query."""
     reader = spark.readStream.schema("line STRING")
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
@@ -100,9 +108,10 @@ def start_query(spark: SparkSession, root: Path, *, files_per_batch: int | None 
 
     def write(batch: DataFrame, batch_id: int) -> None:
         batch.write.mode("overwrite").json(str(root / "out" / f"batch={batch_id}"))
+        after_batch(batch_id)
 
     return (
-        counted.writeStream.queryName("counts")
+        counted.writeStream.queryName(name)
         .outputMode("update")
         .option("checkpointLocation", str(root / "checkpoint"))
         .trigger(processingTime="1 second")
