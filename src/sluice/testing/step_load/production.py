@@ -111,12 +111,10 @@ def main(root: Path, home: Path) -> None:
             killed |= before - {one.id() for one in active_executors(spark)}
             alerts.fail()
             times.append((f"{fault} killed to three executors working", took_s + _wait_for_burst(watch, orders)))
-        for _ in range(2):
-            _set_rates(feeds, QUIET)
-            times.append(("end of a burst to two executors", wait_for(lambda: watch.executors <= 2, orders, "two")))
-            _set_rates(feeds, BURST)
-            times.append(("burst to three executors working", _wait_for_burst(watch, orders)))
         _set_rates(feeds, QUIET)
+        times.append(("end of a burst to two executors", wait_for(lambda: watch.executors <= 2, orders, "two")))
+        _set_rates(feeds, BURST)
+        times.append(("burst to three executors working", _wait_for_burst(watch, orders)))
         for feed in feeds.values():
             feed.stop()
         ended_s = time.time()
