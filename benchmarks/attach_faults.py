@@ -10,12 +10,11 @@ decommissioning, and checks what attaching must not do (sluice/testing/step_load
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from benchmarks.step_load_runs import print_result, run_program
 from sluice.testing.step_load.checks import CHECKS
 from sluice.testing.step_load.job import local_cluster
 
@@ -40,14 +39,7 @@ def main() -> None:
             home, root = Path(folder) / "cluster", Path(folder) / "job"
             root.mkdir()
             with local_cluster(home):
-                command = [sys.executable, "-m", "sluice.testing.step_load.program", str(root), str(home), *RUNS[name]]
-                subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-            result = json.loads((root / "result.json").read_text())
-        bad += bool(result["lost"] or result["repeated"] or result["query_failed"])
-        print(f"{name}: {result['records']} records, {result['lost']} lost, {result['repeated']} repeated", flush=True)
-        for what, took_s in result["times_s"].items():
-            print(f"    {what}: {took_s} s")
-        print(f"    executors: {', '.join(f'{count} from {at_s:.0f} s' for at_s, count in result['executors'])}")
+                bad += not print_result(name, run_program(root, home, RUNS[name]))
     sys.exit(1 if bad else 0)
 
 

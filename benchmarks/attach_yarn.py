@@ -9,9 +9,7 @@ what was written; times are from the load step or the loss until three executors
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from typing import Any
 import pyspark
 
 import sluice
+from benchmarks.step_load_runs import print_result, run_command, run_program
 from sluice.spark.cluster import yarn
 from sluice.spark.cluster.plan import ClusterState
 from sluice.testing.step_load import program
@@ -58,15 +57,7 @@ def main() -> None:
     arguments = parser.parse_args()
     bad = 0
     for name in arguments.only or ([SHORT] if arguments.short else RUNS):
-        result = measure(RUNS[name])
-        bad += bool(result["lost"] or result["repeated"] or result["query_failed"] or result["attach_failed"])
-        print(f"{name}: {result['records']} records, {result['lost']} lost, {result['repeated']} repeated", flush=True)
-        for what, took_s in result["times_s"].items():
-            print(f"    {what}: {took_s} s")
-        print(f"    executors: {', '.join(f'{count} from {at_s:.0f} s' for at_s, count in result['executors'])}")
-        print(f"    outcomes: {', '.join(f'{count} {kind}' for kind, count in result['outcomes'].items())}")
-        for event in result["events"]:
-            print(f"    event: {event}")
+        bad += not print_result(name, measure(RUNS[name]))
     sys.exit(1 if bad else 0)
 
 
@@ -74,14 +65,11 @@ def measure(run: YarnRun) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         home, root = Path(folder) / "cluster", Path(folder) / "job"
         root.mkdir()
-        with local_cluster(home, slots=run.slots, on_yarn=True) as cluster:
+        with local_cluster(home, slots=run.slots, kind="yarn") as cluster:
             words = [str(root), str(home), "executors=3", *run.options]
-            command = _submit(words) if run.in_cluster else [sys.executable, "-m", program.__name__, *words]
-            done = subprocess.run(command, capture_output=True, text=True, env=_environment(cluster), check=False)
-            if done.returncode:
-                sys.exit(f"{' '.join(command)}\n{done.stderr[-3000:]}")
-        result: dict[str, Any] = json.loads((root / "result.json").read_text())
-    return result
+            if run.in_cluster:
+                return run_command(_submit(words), root, _environment(cluster))
+            return run_program(root, home, words[2:])
 
 
 def _submit(words: list[str]) -> list[str]:

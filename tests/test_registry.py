@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import sluice.policies
 from sluice.errors import BadInputError
 from sluice.protocol import policies
-from sluice.registry import Registry
+from sluice.registry import Registry, build
 
 ENTRY = '''
 from dataclasses import dataclass
@@ -112,3 +113,26 @@ def test_choosing_ds2_imports_no_other_policy():
     names = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert [name for name in names if name.startswith("sluice.policies.")] == ["sluice.policies.ds2"]
     assert not {name.partition(".")[0] for name in names} & {"numpy", "scipy", "numba"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    quiet_s: float | None = 5.0
+    share: float = 0.5
+
+
+@pytest.mark.parametrize(("text", "quiet_s"), [("1m", 60.0), ("90", 90.0), (7, 7.0), ("none", None)])
+def test_a_parameter_in_seconds_may_have_its_unit(text, quiet_s):
+    assert build(Timed, {"quiet_s": text}, "guards").quiet_s == quiet_s
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"quiet_s": "soon"}, r"guards: quiet_s must be seconds or a time .* got 'soon'"),
+        ({"share": "5m"}, r"guards: share: .* got '5m'"),
+    ],
+)
+def test_what_is_no_time_is_refused_by_name(settings, said):
+    with pytest.raises(BadInputError, match=said):
+        build(Timed, settings, "guards")

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from sluice.durations import seconds
 from sluice.errors import BadInputError, needs_extra, unknown_name
 
 T = TypeVar("T")
@@ -35,9 +36,11 @@ def build(cls: type[T], settings: Mapping[str, Any], what: str) -> T:
         if key not in fields:
             raise BadInputError(f"{what} has no parameter {key!r}; it has: {', '.join(sorted(fields)) or 'none'}")
         try:
-            values[key] = TypeAdapter(hints[key], config=PARSING).validate_python(_none_or(value))
+            values[key] = TypeAdapter(hints[key], config=PARSING).validate_python(_read(key, value))
         except ValidationError as error:
             raise BadInputError(f"{what}: {key}: {error.errors()[0]['msg']}, got {value!r}") from error
+        except BadInputError as error:
+            raise BadInputError(f"{what}: {error}") from error
     try:
         return cls(**values)
     except BadInputError:
@@ -46,8 +49,13 @@ def build(cls: type[T], settings: Mapping[str, Any], what: str) -> T:
         raise BadInputError(f"{what}: {error}") from error
 
 
-def _none_or(value: Any) -> Any:
-    return None if value in ("none", "null") else value
+def _read(key: str, value: Any) -> Any:
+    """Texts as people write them: `none`, and times such as `5m` where the name says that it is one."""
+    if value in ("none", "null"):
+        return None
+    if key.endswith("_s") and isinstance(value, str):
+        return seconds(value, key)
+    return value
 
 
 class Registry(Generic[T]):

@@ -13,13 +13,19 @@ from rich.console import Console
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.errors import BadInputError
-from sluice.spark.cluster import jars, lifecycle, standalone, yarn
+from sluice.spark.cluster import jars, lifecycle
+from sluice.spark.cluster.kinds import KINDS, job_environment
+from sluice.spark.cluster.kubernetes import programs
 from sluice.spark.cluster.plan import ClusterState
 from sluice.spark.cluster.workers import alive_workers
 
 cluster = typer.Typer(help="Start, look at and end a small Spark cluster on this machine.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
 
+_FIRST_TIME = {
+    "yarn": ("getting Hadoop's jars", jars.hadoop_folder),
+    "kubernetes": ("building Kubernetes, which takes some ten minutes", programs.programs_folder),
+}
 Home = Annotated[Path | None, typer.Option(help="Where logs and state are kept; default: ~/.sluice/cluster.")]
 
 
@@ -32,6 +38,9 @@ def up(
         float | None, typer.Option(help="Cores a worker may use, e.g. 0.5, all it starts included; default: no limit.")
     ] = None,
     on_yarn: Annotated[bool, typer.Option("--yarn", help="A YARN instead of Spark's standalone cluster.")] = False,
+    on_kubernetes: Annotated[
+        bool, typer.Option("--kubernetes", help="A Kubernetes, whose nodes run executor pods as processes.")
+    ] = False,
     home: Home = None,
     as_json: AsJson = False,
 ) -> None:
@@ -42,17 +51,20 @@ def up(
 
     Example: sluice cluster up --workers 4 --slots 4 --cpus 0.5
     """
-    if on_yarn and cpus is not None:
-        raise BadInputError(f"--cpus is for the standalone cluster, got {cpus:g} with --yarn")
-    if on_yarn and not jars.hadoop_folder().is_dir():
-        Console(stderr=True).print(f"getting Hadoop's jars, once, into {jars.hadoop_folder()}", soft_wrap=True)
+    if on_yarn and on_kubernetes:
+        raise BadInputError("a cluster is of one kind: --yarn or --kubernetes, not both")
+    kind = "yarn" if on_yarn else "kubernetes" if on_kubernetes else "standalone"
+    if cpus is not None and kind != "standalone":
+        raise BadInputError(f"--cpus is for the standalone cluster, got {cpus:g} with --{kind}")
+    if (first := _FIRST_TIME.get(kind)) is not None and not first[1]().is_dir():
+        Console(stderr=True).print(f"{first[0]}, once, into {first[1]()}", soft_wrap=True)
+    limits = {} if cpus is None else {"cpus": cpus}
     where = home or lifecycle.default_home()
-    if on_yarn:
-        state = yarn.up(where, workers=workers, slots=slots, memory_mb=memory)
-    else:
-        state = standalone.up(where, workers=workers, slots=slots, memory_mb=memory, cpus=cpus)
+    state = KINDS[kind].up(where, workers=workers, slots=slots, memory_mb=memory, **limits)
     size = f"{workers} workers x {slots} slots{_limit(state)}"
-    sentence = f"master: {state.master_url}\n{size}; web: {state.web_url}\n{_usage(state)}"
+    sentence = f"master: {state.master_url}
+{size}; web: {state.web_url}
+{_usage(state)}"
     _print({**asdict(state), "usage": _usage(state)}, sentence, as_json)
 
 
@@ -63,7 +75,7 @@ def _limit(state: ClusterState) -> str:
 
 
 def _usage(state: ClusterState) -> str:
-    variables = [f"{name}={value} " for name, value in yarn.environment(state).items()] if state.conf_dir else []
+    variables = [f"{name}={value} " for name, value in job_environment(state).items()]
     return f"{''.join(variables)}spark-submit --master {state.master_url} job.py"
 
 

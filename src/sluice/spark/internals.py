@@ -1,5 +1,7 @@
 """Every private call of Spark, and nothing else: what the rest of sluice needs that PySpark does not offer.
 
+Those that only one cluster manager has are in `internals_kubernetes`.
+
 Each function names the versions of Spark it was seen working on. Where another version lacks a call, a function either
 has a fallback, named in its docstring, or raises `MissingCallError`, which names the version and the call. A session
 that has been stopped raises `ApplicationEndedError`. What Spark itself raises passes through.
@@ -29,7 +31,7 @@ class ApplicationEndedError(SluiceError):
 
 
 @contextmanager
-def _needs(spark: SparkSession, call: str) -> Iterator[None]:
+def needs(spark: SparkSession, call: str) -> Iterator[None]:
     """Turn a call that does not exist into `MissingCallError`; Py4J has three ways to say so."""
     from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 
@@ -92,14 +94,14 @@ def root_cause(error: BaseException) -> str:
     return " ".join(str(cause.toString()).split())[:300]
 
 
-def _context(spark: SparkSession) -> Any:
+def context_of(spark: SparkSession) -> Any:
     context: Any = spark.sparkContext._jsc
     if context is None:
         raise ApplicationEndedError("the Spark application has ended")
     return context.sc()
 
 
-def _jvm(spark: SparkSession) -> Any:
+def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm
 
 
@@ -108,8 +110,8 @@ def _json_mapper(spark: SparkSession) -> Any:
 
     Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    with _needs(spark, "Jackson mapper for Scala"):
-        jackson: Any = _jvm(spark).com.fasterxml.jackson
+    with needs(spark, "Jackson mapper for Scala"):
+        jackson: Any = jvm_of(spark).com.fasterxml.jackson
         mapper = jackson.databind.ObjectMapper()
         mapper.registerModule(getattr(getattr(jackson.module.scala, "DefaultScalaModule$"), "MODULE$"))
     return mapper
@@ -122,11 +124,11 @@ class StatusStore:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        context = _context(spark)
-        with _needs(spark, "status store"):
+        context = context_of(spark)
+        with needs(spark, "status store"):
             self._store: Any = context.statusStore()
             self._tracker: Any = context.statusTracker()
-            self._arrays: Any = _jvm(spark).java.util.Arrays
+            self._arrays: Any = jvm_of(spark).java.util.Arrays
         self._mapper = _json_mapper(spark)
 
     def job_ids(self, run_id: str) -> list[int]:
@@ -175,11 +177,11 @@ class ProgressListener:
         from pyspark import java_gateway
 
         self._on_progress = on_progress
-        with _needs(spark, "streaming query listener"):
+        with needs(spark, "streaming query listener"):
             gateway: Any = java_gateway
             self.streams: Any = spark.streams._jsqm if streams is None else streams
             gateway.ensure_callback_server_started(spark.sparkContext._gateway)
-            self._listener = _jvm(spark).org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self)
+            self._listener = jvm_of(spark).org.apache.spark.sql.streaming.PythonStreamingQueryListenerWrapper(self)
             self.streams.addListener(self._listener)
 
     def close(self) -> None:
@@ -250,10 +252,10 @@ class ApplicationQueries:
         self._seen = ""
         self.run_ids: frozenset[str] = frozenset()
         """Runs there were at the last look."""
-        with _needs(spark, "streaming query manager"):
+        with needs(spark, "streaming query manager"):
             self._own_streams: Any = spark.streams._jsqm
         self._shared: Any = None
-        with suppress(MissingCallError), _needs(spark, "activeStreamingQueries"):
+        with suppress(MissingCallError), needs(spark, "activeStreamingQueries"):
             self._shared = spark._jsparkSession.sharedState().activeStreamingQueries()
 
     def running(self) -> list[RunningQuery]:
@@ -296,8 +298,8 @@ class ApplicationQueries:
     def _executions(self) -> list[Any]:
         if self._shared is not None:
             # Py4J's own `values` asks for key after key, and a query may end in between
-            return list(_jvm(self._spark).java.util.Collections.list(self._shared.elements()))
-        with _needs(self._spark, "streamingQuery"):
+            return list(jvm_of(self._spark).java.util.Collections.list(self._shared.elements()))
+        with needs(self._spark, "streamingQuery"):
             return [wrapper.streamingQuery() for wrapper in self._own_streams.active()]
 
 
@@ -306,8 +308,8 @@ def request_executors(spark: SparkSession, total: int) -> None:
 
     Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    context, jvm = _context(spark), _jvm(spark)
-    with _needs(spark, "requestTotalExecutors"):
+    context, jvm = context_of(spark), jvm_of(spark)
+    with needs(spark, "requestTotalExecutors"):
         no_preference = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap())
         context.requestTotalExecutors(total, 0, no_preference)
 
@@ -317,8 +319,8 @@ def decommission_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]
 
     The requested total stays as it is. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    context, jvm = _context(spark), _jvm(spark)
-    with _needs(spark, "decommissionExecutor"):
+    context, jvm = context_of(spark), jvm_of(spark)
+    with needs(spark, "decommissionExecutor"):
         worker_host = jvm.scala.Option.apply(None)
         info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("scaled down", worker_host)
         backend = context.schedulerBackend()
@@ -331,8 +333,8 @@ def kill_idle_executors(spark: SparkSession, ids: Sequence[str]) -> list[str]:
 
     Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    context, jvm = _context(spark), _jvm(spark)
-    with _needs(spark, "killExecutors"):
+    context, jvm = context_of(spark), jvm_of(spark)
+    with needs(spark, "killExecutors"):
         names = jvm.java.util.ArrayList()
         for name in ids:
             names.add(name)
@@ -348,7 +350,7 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
 
     Seen on Spark 4.3.0. Versions 3.5 to 4.1 do not have it.
     """
-    with _needs(spark, "checkpoint manager that repartitions state"):
+    with needs(spark, "checkpoint manager that repartitions state"):
         repartition: Any = spark._streamingCheckpointManager.repartition
     repartition(checkpoint, partitions)
 
@@ -358,7 +360,7 @@ def analyzed_plan(frame: DataFrame) -> Any:
 
     Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    with _needs(frame.sparkSession, "analyzed plan"):
+    with needs(frame.sparkSession, "analyzed plan"):
         return frame._jdf.queryExecution().analyzed()
 
 
@@ -367,8 +369,8 @@ def check_streaming(spark: SparkSession, plan: Any, output_mode: str) -> None:
 
     Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    with _needs(spark, "UnsupportedOperationChecker"):
-        jvm = _jvm(spark)
+    with needs(spark, "UnsupportedOperationChecker"):
+        jvm = jvm_of(spark)
         mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, output_mode.capitalize())()
         getattr(jvm, "org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker").checkForStreaming(plan, mode)
 
@@ -393,9 +395,9 @@ def replace_local_files(spark: SparkSession, class_name: str, source: str) -> No
 
     Does nothing if it is there already. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
     """
-    context = _context(spark)
-    with _needs(spark, "Janino compiler or Hadoop file system"):
-        jvm = _jvm(spark)
+    context = context_of(spark)
+    with needs(spark, "Janino compiler or Hadoop file system"):
+        jvm = jvm_of(spark)
         file_systems = jvm.org.apache.hadoop.fs.FileSystem
         configuration = jvm.org.apache.hadoop.conf.Configuration(context.hadoopConfiguration())
         local = jvm.java.net.URI.create("file:///")

@@ -10,12 +10,14 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from sluice.errors import SluiceError
+from sluice.spark.cluster.kinds import job_environment
+from sluice.spark.cluster.lifecycle import read_state
 
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 """The last release of every line that `attach` supports."""
@@ -39,30 +41,34 @@ def make_environment(cache: Path, repository: Path, version: str, python: str = 
     return executable
 
 
-def run_steps(python: Path, root: Path, mode: str) -> dict[str, Any]:
+def run_steps(python: Path, root: Path, mode: str, kind: str = "standalone") -> dict[str, Any]:
     """What `step_load.steps` saw with this Python on a cluster of its own Spark."""
     root.mkdir(parents=True)
-    with _cluster(python, root / "cluster") as master:
-        _run([str(python), "-m", "sluice.testing.step_load.steps", str(root), master, mode])
+    with _cluster(python, root / "cluster", kind) as (master, variables):
+        _run([str(python), "-m", "sluice.testing.step_load.steps", str(root), master, mode], variables)
     found: dict[str, Any] = json.loads((root / "result.json").read_text())
     return found
 
 
 @contextmanager
-def _cluster(python: Path, home: Path) -> Iterator[str]:
+def _cluster(python: Path, home: Path, kind: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Its master, and the variables a job needs."""
     sluice = [str(python.with_name("sluice")), "cluster"]
-    state = json.loads(_run([*sluice, "up", "--workers", "2", "--slots", "2", "--home", str(home), "--json"]))
+    chosen = [] if kind == "standalone" else [f"--{kind}"]
+    _run([*sluice, "up", "--workers", "2", "--slots", "2", "--home", str(home), *chosen])
     try:
-        yield str(state["master_url"])
+        state = read_state(home)
+        assert state is not None, f"no cluster at {home}"
+        yield state.master_url, job_environment(state)
     finally:
         _run([*sluice, "down", "--home", str(home)])
 
 
-def _run(command: list[str]) -> str:
+def _run(command: list[str], variables: Mapping[str, str] | None = None) -> str:
     """What it prints; what it says last is the message if it fails."""
     # neither this process's packages nor its Spark
     hidden = ("PYTHONPATH", "SPARK_HOME", "VIRTUAL_ENV")
-    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    environment = {key: value for key, value in os.environ.items() if key not in hidden} | {**(variables or {})}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         said = [line.strip() for line in done.stderr.splitlines() if line.strip()]

@@ -1,11 +1,13 @@
 """What a session must look like: refusals name the setting and what to set."""
 
 import pytest
+from py4j.protocol import Py4JError
 
 from sluice.errors import BadInputError
-from sluice.spark.attach import AttachSettings
-from sluice.spark.attach.conditions import check_settings
+from sluice.spark.attach import AttachSettings, conditions
+from sluice.spark.attach.conditions import POD_VERBS, check_rights, check_settings
 from sluice.spark.attach.defaults import MOST_EXECUTORS, choose_interval, choose_max_executors, cluster_manager
+from sluice.spark.internals import MissingCallError
 
 DRAINS = {"spark.decommission.enabled": "true", "spark.storage.decommission.enabled": "true"}
 
@@ -48,6 +50,25 @@ def test_what_cannot_scale_is_refused_with_what_to_set(master, settings, said):
 def test_what_costs_something_is_said(master, settings, advice):
     found = check_settings(master, settings, 4)
     assert [sentence[: len(start)] for sentence, start in zip(found, advice, strict=True)] == advice
+
+
+def test_what_kubernetes_forbids_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(conditions, "denied_pod_verbs", lambda _, verbs: [verb for verb in verbs if verb != "list"])
+    with pytest.raises(BadInputError, match=r"does not let .* create, delete, watch pods .*rbac\.yaml") as refused:
+        check_rights(None, "k8s://https://here")
+    assert "\n" not in str(refused.value)
+    check_rights(None, "yarn")
+
+
+@pytest.mark.parametrize("error", [Py4JError("timeout"), MissingCallError("Spark 9 has no client")])
+def test_rights_that_cannot_be_asked_for_forbid_nothing(monkeypatch, caplog, error):
+    def fail(_spark, verbs):
+        assert verbs == POD_VERBS
+        raise error
+
+    monkeypatch.setattr(conditions, "denied_pod_verbs", fail)
+    check_rights(None, "k8s://https://here")
+    assert [str(error) in record.getMessage() for record in caplog.records] == [True]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ def test_a_setting_is_an_argument_of_attach(key, value, argument, expected):
     [
         ("maxExecutors", "many", "spark.sluice.maxExecutors must be a whole number, at least 1, got 'many'"),
         ("minExecutors", "0", "spark.sluice.minExecutors must be a whole number, at least 1, got '0'"),
+        ("interval", "0s", "spark.sluice.interval must be above 0, got '0s'"),
+        ("cooldown", "-5s", "spark.sluice.cooldown must not be negative, got '-5s'"),
         ("interval", "soon", "spark.sluice.interval must be a duration such as 30s, 5m or a number of seconds, "),
         ("dryRun", "yes", "spark.sluice.dryRun must be true or false, got 'yes'"),
         ("enabled", "1", "spark.sluice.enabled must be true or false, got '1'"),

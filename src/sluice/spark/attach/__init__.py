@@ -25,7 +25,7 @@ from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
 from sluice.journal.records import Choice, RunHeader
 from sluice.protocol import Policy
 from sluice.spark.attach.attachment import Attachment
-from sluice.spark.attach.conditions import check_settings, read_session
+from sluice.spark.attach.conditions import check_rights, check_settings, read_session
 from sluice.spark.attach.configuration import reads_configuration
 from sluice.spark.attach.defaults import choose_defaults
 from sluice.spark.attach.engine import AttachedEngine
@@ -96,6 +96,7 @@ def attach(
         other.detach()
     if other is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
+    check_rights(spark, master)
     executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
     present, running = len(executors.present()), queries.running()
     check_suitable(name, len(running))

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError
-from sluice.spark.internals import has_ended, is_connect, is_session
+from sluice.spark.attach.log import line
+from sluice.spark.internals import MissingCallError, has_ended, is_connect, is_session, is_unanswered, root_cause
+from sluice.spark.internals_kubernetes import denied_pod_verbs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+log = logging.getLogger("sluice")
 KEYS = (
     "spark.dynamicAllocation.enabled",
     "spark.streaming.dynamicAllocation.enabled",
@@ -22,6 +26,8 @@ KEYS = (
     "spark.decommission.enabled",
     "spark.storage.decommission.enabled",
 )
+POD_VERBS = ("create", "delete", "list", "watch")
+"""What scaling needs."""
 _IN_PROCESS = re.compile(r"local(\[.*\])?\Z")
 
 
@@ -64,6 +70,24 @@ def check_settings(master: str, settings: Mapping[str, str], max_executors: int)
             "data with it, and Spark computes that part again"
         )
     return advice
+
+
+def check_rights(spark: SparkSession, master: str) -> None:
+    """Refuse a driver that Kubernetes does not let scale: Spark would try in vain, and say so in its log only."""
+    if not master.startswith("k8s://"):
+        return
+    try:
+        denied = denied_pod_verbs(spark, POD_VERBS)
+    except Exception as error:  # an API server that is away for a moment forbids nothing
+        if not (is_unanswered(error) or isinstance(error, MissingCallError)):
+            raise
+        log.warning("%s", line({"event": "advice", "detail": f"rights are not known: {root_cause(error)}"}))
+        return
+    if denied:
+        raise BadInputError(
+            f"Kubernetes does not let the driver's service account {', '.join(denied)} pods in its namespace; "
+            "grant it with a Role as in examples/kubernetes/rbac.yaml"
+        )
 
 
 def _check_standalone(settings: Mapping[str, str], max_executors: int) -> list[str]:

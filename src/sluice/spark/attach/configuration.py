@@ -49,11 +49,21 @@ def _switch(value: str) -> bool:
     return value.strip().lower() == "true"
 
 
-def _seconds(value: str) -> float:
+def _duration(value: str) -> float:
     try:
-        return seconds(value, "a duration")
+        found = seconds(value, "a duration")
     except BadInputError as error:
         raise ValueError("must be a duration such as 30s, 5m or a number of seconds") from error
+    if found < 0:
+        raise ValueError("must not be negative")
+    return found
+
+
+def _positive_duration(value: str) -> float:
+    found = _duration(value)
+    if not found:
+        raise ValueError("must be above 0")
+    return found
 
 
 def _objective(value: str) -> str:
@@ -77,10 +87,10 @@ SETTINGS = {
     "minExecutors": Setting("min_executors", _count),
     "maxExecutors": Setting("max_executors", _count),
     "initialExecutors": Setting("initial_executors", _count),
-    "interval": Setting("interval", _seconds),
-    "cooldown": Setting("cooldown", _seconds),
-    "idle": Setting("idle", _seconds),
-    "fulfilWithin": Setting("fulfil_within", _seconds),
+    "interval": Setting("interval", _positive_duration),
+    "cooldown": Setting("cooldown", _duration),
+    "idle": Setting("idle", _positive_duration),
+    "fulfilWithin": Setting("fulfil_within", _positive_duration),
     "objective": Setting("objective", _objective),
     "journal": Setting("journal", _text),
     "memory": Setting("memory", _text),

@@ -7,11 +7,14 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
+from sluice.spark.cluster.kubernetes.admin import ready_nodes
 from sluice.spark.cluster.plan import ClusterState
 
 
 def alive_workers(state: ClusterState) -> list[str]:
     """Names of the workers the manager counts as alive; none while it does not answer."""
+    if state.kind == "kubernetes":
+        return ready_nodes(state)
     path, names = _QUESTIONS[state.kind]
     try:
         with urllib.request.urlopen(f"{state.web_url}{path}", timeout=5) as answer:

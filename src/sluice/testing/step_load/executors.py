@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 def active_executors(spark: SparkSession) -> list[Any]:
     """Spark's own summaries of those that have joined and not left; a process that is still starting is none."""
-    found = spark.sparkContext._jsc.sc().statusStore().executorList(True)
+    return _summaries(spark, active_only=True)
+
+
+def failed_tasks(spark: SparkSession) -> dict[str, int]:
+    """Executor id -> tasks that failed on it, of all that ever joined: those it was taken from among them."""
+    return {one.id(): one.failedTasks() for one in _summaries(spark, active_only=False)}
+
+
+def _summaries(spark: SparkSession, *, active_only: bool) -> list[Any]:
+    found = spark.sparkContext._jsc.sc().statusStore().executorList(active_only)
     summaries = [found.apply(position) for position in range(found.length())]
     return [one for one in summaries if one.id() != "driver"]
 
@@ -73,8 +82,8 @@ def executor_processes(application_id: str) -> dict[str, int]:
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 command = (entry / "cmdline").read_bytes().decode().split("\0")
-                # YARN's has a name of its own that ends the same
-                is_executor = any(word.endswith("CoarseGrainedExecutorBackend") for word in command)
+                # every cluster manager's has a name of its own that ends the same
+                is_executor = any(word.endswith("ExecutorBackend") for word in command)
                 if is_executor and application_id in command:
                     found[command[command.index("--executor-id") + 1]] = int(entry.name)
     return found

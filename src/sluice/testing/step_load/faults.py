@@ -15,13 +15,14 @@ from sluice.spark.cluster.processes import is_alive, marked_processes
 from sluice.spark.cluster.workers import alive_workers
 from sluice.testing.step_load.executors import active_executors, executor_processes
 from sluice.testing.step_load.job import wait_for
+from sluice.testing.step_load.pod_faults import evict_pod, fill_cluster, take_api_server_away
 from sluice.testing.step_load.preemption import lose_share
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-MASTERS = ("master", "resourcemanager")
+MASTERS = ("master", "resourcemanager", "apiserver")
 
 
 def kill_executor(spark: SparkSession, _home: Path, query: StreamingQuery) -> float:
@@ -59,7 +60,8 @@ def kill_master(_spark: SparkSession, home: Path, query: StreamingQuery) -> floa
 
 def _choose_worker(spark: SparkSession, home: Path) -> tuple[int, list[int]]:
     """The worker with most executors among those without the application's master, and all it has started."""
-    started = {process: _descendants(process) for name, process in _processes(home).items() if name not in MASTERS}
+    workers = [process for name, process in _processes(home).items() if name.rpartition("-")[2].isdigit()]
+    started = {process: _descendants(process) for process in workers}
     masters = {*marked_processes("org.apache.spark.deploy.yarn.")}
 
     def rank(worker: int) -> tuple[bool, int]:
@@ -107,4 +109,7 @@ FAULTS: dict[str, Callable[[Any, Path, Any], float]] = {
     "node": kill_node,
     "master": kill_master,
     "share": lose_share,
+    "eviction": evict_pod,
+    "no-capacity": fill_cluster,
+    "api-away": take_api_server_away,
 }

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.spark.cluster import standalone, yarn
+from sluice.spark.cluster.kinds import KINDS
 from sluice.spark.cluster.lifecycle import down
 from sluice.spark.cluster.plan import ClusterState
 
@@ -31,12 +31,11 @@ PATIENCE_S = 300.0
 
 
 @contextlib.contextmanager
-def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, on_yarn: bool = False) -> Iterator[ClusterState]:
+def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, kind: str = "standalone") -> Iterator[ClusterState]:
     """A cluster that ends with the block, also on SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    up = yarn.up if on_yarn else standalone.up
     try:
-        yield up(home, workers=workers, slots=slots)
+        yield KINDS[kind].up(home, workers=workers, slots=slots)
     finally:
         down(home)
 
@@ -85,7 +84,15 @@ def wait_for(condition: Callable[[], bool], query: StreamingQuery, what: str) ->
     return time.monotonic() - began_s
 
 
-def start_query(spark: SparkSession, root: Path, *, files_per_batch: int | None = None) -> StreamingQuery:
+def start_query(
+    spark: SparkSession,
+    root: Path,
+    *,
+    name: str = "counts",
+    files_per_batch: int | None = None,
+    after_batch: Callable[[int], None] = lambda _: None,
+) -> StreamingQuery:
+    """`after_batch` is called in the driver before a batch counts as done: what it raises fails the query."""
     reader = spark.readStream.schema("line STRING")
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
@@ -101,9 +108,10 @@ def start_query(spark: SparkSession, root: Path, *, files_per_batch: int | None 
 
     def write(batch: DataFrame, batch_id: int) -> None:
         batch.write.mode("overwrite").json(str(root / "out" / f"batch={batch_id}"))
+        after_batch(batch_id)
 
     return (
-        counted.writeStream.queryName("counts")
+        counted.writeStream.queryName(name)
         .outputMode("update")
         .option("checkpointLocation", str(root / "checkpoint"))
         .trigger(processingTime="1 second")

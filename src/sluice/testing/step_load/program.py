@@ -22,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
 from sluice.journal.file import read_runs
-from sluice.spark.cluster import yarn
+from sluice.spark.cluster.kinds import job_environment
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.checks import CHECKS, RunningJob
 from sluice.testing.step_load.executors import ExecutorWatch
@@ -42,8 +42,7 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
-    if cluster.kind == "yarn":
-        os.environ.update(yarn.environment(cluster))
+    os.environ.update(job_environment(cluster))
     most = _number(options, "executors", 4)
     drains = {} if NOT_DRAINING in options else DRAINING
     spark = session(cluster.master_url, **{**drains, "spark.cores.max": str(most)})

@@ -77,6 +77,8 @@ def plain_session(master: str, settings: dict[str, str]) -> SparkSession:
     """As a user's own program has it, but for small executors."""
     own = {
         "spark.executor.cores": "1",
+        # to begin with, where the cluster manager has no spark.cores.max
+        "spark.executor.instances": "1",
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "spark.driver.host": "127.0.0.1",

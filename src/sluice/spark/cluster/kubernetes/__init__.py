@@ -1,0 +1,1 @@
+"""A small real Kubernetes on this machine, whose nodes run executor pods as processes."""
