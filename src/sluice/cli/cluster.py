@@ -12,7 +12,8 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
-from sluice.spark.cluster import jars, lifecycle, standalone, yarn
+from sluice.spark.cluster import lifecycle, standalone, yarn
+from sluice.spark.cluster.jars import HADOOP
 from sluice.spark.cluster.plan import ClusterState
 from sluice.spark.cluster.workers import alive_workers
 
@@ -35,12 +36,12 @@ def up(
 
     Example: sluice cluster up --workers 2 --slots 4
     """
-    if on_yarn and not jars.hadoop_folder().is_dir():
-        Console(stderr=True).print(f"getting Hadoop's jars, once, into {jars.hadoop_folder()}", soft_wrap=True)
+    if on_yarn and not HADOOP.folder.is_dir():
+        Console(stderr=True).print(f"getting Hadoop's jars, once, into {HADOOP.folder}", soft_wrap=True)
     start = yarn.up if on_yarn else standalone.up
     state = start(home or lifecycle.default_home(), workers=workers, slots=slots, memory_mb=memory)
     sentence = f"master: {state.master_url}\n{workers} workers x {slots} slots; web: {state.web_url}\n{_usage(state)}"
-    _print({**asdict(state), "usage": _usage(state)}, sentence, as_json)
+    print_facts({**asdict(state), "usage": _usage(state)}, sentence, as_json)
 
 
 def _usage(state: ClusterState) -> str:
@@ -53,21 +54,21 @@ def status(home: Home = None, as_json: AsJson = False) -> None:
     """Say whether a cluster runs here and how many of its workers are alive."""
     state = lifecycle.read_state(home or lifecycle.default_home())
     if state is None:
-        _print({"running": False}, "no cluster runs here; 'sluice cluster up' starts one", as_json)
+        print_facts({"running": False}, "no cluster runs here; 'sluice cluster up' starts one", as_json)
         return
     alive = len(alive_workers(state))
     facts = {"running": True, "alive_workers": alive, **asdict(state)}
-    _print(facts, f"master: {state.master_url}, {alive} of {state.workers} workers alive", as_json)
+    print_facts(facts, f"master: {state.master_url}, {alive} of {state.workers} workers alive", as_json)
 
 
 @cluster.command("down")
 def down(home: Home = None, as_json: AsJson = False) -> None:
     """End the cluster and every process of it."""
     ended = lifecycle.down(home or lifecycle.default_home())
-    _print({"ended": ended}, "ended" if ended else "no cluster runs here", as_json)
+    print_facts({"ended": ended}, "ended" if ended else "no cluster runs here", as_json)
 
 
-def _print(facts: dict[str, Any], sentence: str, as_json: bool) -> None:
+def print_facts(facts: dict[str, Any], sentence: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, indent=2))
     else:
