@@ -125,6 +125,12 @@ def run_command(
         Settings,
         typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: slots, trigger_s, rescale, ..."),
     ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Spark: topics on a broker, kafka://host:port[/prefix][?config=client.properties]."
+        ),
+    ] = None,
     root: Annotated[
         Path | None,
         typer.Option(help="Spark: folder for topics and checkpoints; a run found there goes on with its plan."),
@@ -148,6 +154,8 @@ def run_command(
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
     if profile is not None and engine != "sim":
         raise BadInputError(f"--profile is for the simulator, which computes with it; got --engine {engine}")
+    if topics is not None and engine != "spark":
+        raise BadInputError(f"--topics is for Spark, got --engine {engine}")
     placing = _placing(engine, placement, parse_settings(cluster or (), "--cluster"))
     defaults = ENGINE_DEFAULTS[engine]
     guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
@@ -178,7 +186,8 @@ def run_command(
     if engine == "spark" and recommends_sizes(spec.policy):
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
     if engine == "spark":
-        settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
+        given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
+        settings_of_spark = build(SparkSettings, given, "spark")
         with working_folder(root, resume=resume) as folder:
             recorded = _run_on_spark(spec, settings_of_spark, folder, out, store, title=pipeline, quiet=as_json)
     else:

@@ -16,12 +16,14 @@ from sluice.lab.run import RunSpec
 from sluice.lab.workloads import rate_curve
 from sluice.model import Target
 from sluice.registry import parameter
+from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
     from sluice.lab.generator.producer import GeneratorReport
     from sluice.spark.pipeline.engine import SparkEngine
+    from sluice.spark.topic.interface import TopicStore
 
 DEFAULT_DURATION_S = 300.0
 REPORT = "generator.json"
@@ -37,6 +39,7 @@ class SparkSettings:
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
     keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
     master: str | None = parameter(None, "a cluster's master URL; without one Spark runs in this process")
+    topics: str | None = parameter(None, "kafka://host:port[/prefix][?config=FILE]; without it topics are folders")
 
     def __post_init__(self) -> None:
         if self.slots < 1:
@@ -111,12 +114,25 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
             trigger_s=settings.trigger_s, topic_bound_records=bound, keep_output=settings.keep_output
         ),
         rescale=settings.rescale,
+        store=topic_store(job.pipeline, settings.topics, root),
         feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )
     initial = {
         name: job.initial_parallelism.get(name, engine.graph[name].min_parallelism) for name in engine.graph.names
     }
     return engine, Target(parallelism=initial)
+
+
+def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStore | None:
+    """Where the topics of a run are; a run that goes on has those it began with. None: folders below `root`."""
+    from sluice.spark.kafka.choice import chosen_broker
+
+    broker = chosen_broker(pipeline.name, topics, root)
+    if broker is None:
+        return None
+    from sluice.spark.kafka.store import KafkaTopics
+
+    return KafkaTopics(broker, {name: spec.topic for name, spec in pipeline.sources.items() if spec.topic})
 
 
 def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:

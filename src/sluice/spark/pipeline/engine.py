@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from sluice.spark.pipeline.feed import Feed
 from sluice.spark.pipeline.ledger import Ledger
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
+from sluice.spark.topic.interface import TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +51,7 @@ class SparkEngine:
         settings: QuerySettings | None = None,
         rescale: Rescale = "live",
         feed: Feed | None = None,
+        store: TopicStore | None = None,
     ) -> None:
         from sluice.spark.session import SessionHandle, open_session
 
@@ -71,7 +74,7 @@ class SparkEngine:
         except BaseException:
             self._session.close()
             raise
-        self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings)
+        self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store)
         self._graph = compiled.graph
         self.clock = WallClock()
         self._lock = threading.Lock()
@@ -113,7 +116,7 @@ class SparkEngine:
         self.runtime.start()
         self.clock.restart()
         if self._feed:
-            self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})
+            self._feed.start({name: self.runtime.topics[name].locator for name in self._sources})
         return Target(parallelism=self.runtime.parallelism)
 
     def observe(self) -> Observation:
@@ -212,6 +215,8 @@ class SparkEngine:
         if query is None or batch is None:
             return
         query.on_progress(progress)
+        if (written := query.written_records(batch.batch_id)) is not None:
+            batch = replace(batch, output_records=written)
         with self._lock:
             self._ledgers[query.name].on_batch(batch)
 
@@ -222,21 +227,22 @@ class SparkEngine:
     def _await_last_progress(self) -> None:
         """Progress events come a moment after their batch; without the last ones its records would look lost."""
         deadline_s = time.monotonic() + LAST_PROGRESS_S
-        while time.monotonic() < deadline_s and any(ledger.unreported() > 0 for ledger in self._ledgers.values()):
+        passed = [(ledger, ledger.passed_records()) for ledger in self._ledgers.values()]
+        while time.monotonic() < deadline_s and any(ledger.read_records < count for ledger, count in passed):
             time.sleep(0.05)
 
     def _counted(self) -> RecordCount:
         """Offsets say what should have been read; Spark's own row counts say what was."""
         arrived = processed = waiting = lost = duplicated = 0
         for ledger in self._ledgers.values():
-            now = ledger.counters(time.time())
-            unreported = ledger.unreported()
-            lost += max(0, unreported)
-            duplicated += max(0, -unreported)
+            passed = ledger.passed_records()
+            lost += max(0, passed - ledger.read_records)
+            duplicated += max(0, ledger.read_records - passed)
             if ledger.is_source:
-                arrived += now.input_end - ledger.first.position
-                processed += now.position - ledger.first.position
-                waiting += now.lag
+                left = ledger.waiting_records()
+                arrived += passed + left
+                processed += passed
+                waiting += left
         return RecordCount(
             arrived=arrived,
             processed=processed,

@@ -28,9 +28,8 @@ from sluice.spark.pipeline.folders import (
 )
 from sluice.spark.pipeline.read_limit import ReadLimit
 from sluice.spark.session import session_settings
-from sluice.spark.topic import ReaderControl, Topic
-from sluice.spark.topic.sink import TopicSink
-from sluice.spark.topic.source import stream_from
+from sluice.spark.topic import ReaderControl
+from sluice.spark.topic.interface import BatchSink, RecordLog, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,13 +63,24 @@ class OperatorQuery:
     """Live control is a file per input that the source reads before every batch; nothing here restarts for it."""
 
     def __init__(
-        self, query: Query, spark: SparkSession, folders: Folders, settings: QuerySettings, state: QueryState
+        self,
+        query: Query,
+        spark: SparkSession,
+        folders: Folders,
+        settings: QuerySettings,
+        state: QueryState,
+        *,
+        store: TopicStore,
+        topics: Mapping[str, RecordLog],
     ) -> None:
         self.query = query
         self.name = query.name
         self._spark = spark
         self._folders = folders
         self._settings = settings
+        self._store = store
+        self._topics = topics
+        self._sink: BatchSink | None = None
         self._streaming: StreamingQuery | None = None
         self._start_failure: Failure | None = None
         self._lock = threading.RLock()
@@ -130,18 +140,13 @@ class OperatorQuery:
 
     def _start(self) -> None:
         frames = [
-            stream_from(
-                self._spark,
-                self._folders.topic(topic),
-                consumer=self.name,
-                control=self._folders.control(self.name, topic),
-            )
+            self._store.stream(self._spark, topic, consumer=self.name, control=self._folders.control(self.name, topic))
             for topic in self.query.inputs
         ]
-        sink = TopicSink(self._folders.topic(self.query.output), producer=self.name)
+        self._sink = self._store.sink(self.query.output, producer=self.name)
         writer = (
             self.query.build(frames)
-            .writeStream.foreachBatch(sink)
+            .writeStream.foreachBatch(self._sink)
             .outputMode(self.query.output_mode)
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
@@ -214,10 +219,15 @@ class OperatorQuery:
         else:
             self.start()
 
+    def written_records(self, batch_id: int) -> int | None:
+        """What its sink counted of a batch; null for one that does not count, whose stages tell. To be asked once."""
+        counts: dict[int, int] = getattr(self._sink, "written_records", {})
+        return counts.pop(batch_id, None)
+
     def acknowledge(self) -> None:
         """Record in its topics what is done. The source does so when the next batch begins, which a stop prevents."""
         for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
-            Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
+            self._topics[topic].acknowledge(self.name, offset)
 
     def rewrite_state(self, partitions: int) -> None:
         """Move the state of the stopped query into another number of partitions; none before its first batch."""
@@ -275,7 +285,7 @@ class OperatorQuery:
 
     def _bounds(self) -> dict[str, int]:
         bound = self._settings.topic_bound_records
-        return {} if bound is None else {str(self._folders.topic(self.query.output)): bound}
+        return {} if bound is None else {self._topics[self.query.output].locator: bound}
 
 
 def _smoothed(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:

@@ -16,8 +16,8 @@ from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
 from sluice.spark.pipeline.query import OperatorQuery, QuerySettings
-from sluice.spark.topic import Topic
-from sluice.spark.topic.sink import arrow_schema
+from sluice.spark.topic.interface import RecordLog, TopicStore
+from sluice.spark.topic.store import EmbeddedTopics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,13 +44,20 @@ class Runtime:
     """Holds the queries. Every change of plan is on disk before it takes effect, so a crash resumes with it."""
 
     def __init__(
-        self, pipeline: Pipeline, compiled: CompiledPipeline, spark: SparkSession, root: Path, settings: QuerySettings
+        self,
+        pipeline: Pipeline,
+        compiled: CompiledPipeline,
+        spark: SparkSession,
+        root: Path,
+        settings: QuerySettings,
+        store: TopicStore | None = None,
     ) -> None:
         self.compiled = compiled
         self.folders = Folders(root, {name: Path(spec.topic) for name, spec in pipeline.sources.items() if spec.topic})
         self._spark = spark
         self._settings = settings
-        self.topics: dict[str, Topic] = {}
+        self._store = store or EmbeddedTopics(self.folders.topic)
+        self.topics: dict[str, RecordLog] = {}
         self.queries: dict[str, OperatorQuery] = {}
         self.restarts: list[Restart] = []
         """Every restart after a failure, oldest first."""
@@ -63,13 +70,18 @@ class Runtime:
         A folder that holds a run before this one goes on with that run's plan instead.
         """
         states = self._states(parallelism)
-        self.topics = {
-            name: Topic.create(self.folders.topic(name), arrow_schema(schema))
-            for name, schema in self.compiled.topic_schemas().items()
-        }
+        self.topics = {name: self._store.create(name, schema) for name, schema in self.compiled.topic_schemas().items()}
         self._register_consumers()
         self.queries = {
-            query.name: OperatorQuery(query, self._spark, self.folders, self._settings, states[query.name])
+            query.name: OperatorQuery(
+                query,
+                self._spark,
+                self.folders,
+                self._settings,
+                states[query.name],
+                store=self._store,
+                topics=self.topics,
+            )
             for query in self.compiled.queries
         }
         self._save()
@@ -118,7 +130,7 @@ class Runtime:
         """Unless the output is to be kept, drop what nobody reads."""
         if not self._settings.keep_output:
             for topic in self._unread_topics():
-                topic.acknowledge(DISCARD, topic.end_offset())
+                topic.acknowledge(DISCARD, topic.end_position())
 
     def query_of_run(self, run_id: str) -> OperatorQuery | None:
         return next((query for query in self.queries.values() if run_id in query.run_ids), None)
@@ -239,7 +251,7 @@ class Runtime:
             else:
                 unread.register(DISCARD)
 
-    def _unread_topics(self) -> list[Topic]:
+    def _unread_topics(self) -> list[RecordLog]:
         read = {topic for query in self.compiled.queries for topic in query.inputs}
         return [self.topics[query.output] for query in self.compiled.queries if query.output not in read]
 
