@@ -246,6 +246,9 @@ def _run_on_spark(
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, settings, root)
+    if not quiet:
+        for sink, guarantee in engine.guarantees.items():
+            console.print(f"sink {sink!r}: {guarantee}", highlight=False)
     with Live(view, console=console, refresh_per_second=2) if watched else nullcontext():
         interrupted = engine.clock.interrupted
         with signals_set(interrupted):

@@ -132,7 +132,7 @@ def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStor
         return None
     from sluice.spark.kafka.store import KafkaTopics
 
-    return KafkaTopics(broker, {name: spec.topic for name, spec in pipeline.sources.items() if spec.topic})
+    return KafkaTopics(broker, pipeline.named_topics())
 
 
 def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:

@@ -54,4 +54,3 @@ def read_frame(bootstrap: str, topic: str, schema: pa.Schema) -> pd.DataFrame:
         return schema.empty_table().to_pandas()
     options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
     return pj.read_json(io.BytesIO(b"\n".join(values)), parse_options=options).cast(schema).to_pandas()
-

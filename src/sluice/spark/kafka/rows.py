@@ -27,10 +27,17 @@ JSON_OPTIONS = {
 NEEDS_ESCAPE = r'["\\\x00-\x1f]'
 
 
+def is_raw(schema: str) -> bool:
+    """Records that are messages already: one column `value BINARY`."""
+    return schema == "struct<value:binary>"
+
+
 def encoded(frame: DataFrame) -> DataFrame:
     """The records as a column `value` of bytes."""
     from pyspark.sql.functions import struct, to_json
 
+    if is_raw(frame.schema.simpleString()):
+        return frame
     value = to_json(struct(*(frame[f"`{name}`"] for name in frame.columns)), JSON_OPTIONS)
     return frame.select(value.cast("binary").alias("value"))
 
@@ -39,6 +46,8 @@ def decoded(frame: DataFrame, schema: StructType) -> DataFrame:
     """The records of a column `value` of bytes."""
     from pyspark.sql.functions import col, from_json
 
+    if is_raw(schema.simpleString()):
+        return frame
     return frame.select(from_json(col("value").cast("string"), schema, JSON_OPTIONS).alias("record")).select("record.*")
 
 
@@ -46,6 +55,9 @@ def json_values(table: pa.Table) -> list[bytes]:
     """The records of an Arrow table, column by column rather than row by row."""
     if not table.num_rows:
         return []
+    if table.schema.names == ["value"] and pa.types.is_binary(table.schema.field(0).type):
+        raw: list[bytes] = table.column(0).to_pylist()
+        return raw
     parts: list[Any] = []
     for position, name in enumerate(table.column_names):
         parts.append(f"{'{' if position == 0 else ','}{json.dumps(name)}:")

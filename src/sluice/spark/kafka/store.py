@@ -49,9 +49,9 @@ class KafkaTopics:
         messages = messages_from(spark, self.logs[name], name, consumer=consumer, control=control)
         return decoded(messages, self._schemas[name])
 
-    def sink(self, name: str, *, producer: str) -> KafkaSink:
+    def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> KafkaSink:
         log = self.logs[name]
-        return KafkaSink(self.broker, log.name, log.partitions, producer)
+        return KafkaSink(self.broker, log.name, log.partitions, producer, one_part=not same_tasks)
 
     def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         kafka = clients()

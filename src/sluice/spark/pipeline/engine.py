@@ -59,6 +59,8 @@ class SparkEngine:
         if slots < 1:
             raise BadInputError(f"slots must be at least 1, got {slots}")
         self._sources = tuple(pipeline.sources)
+        self.guarantees = {name: sink.guarantee for name, sink in pipeline.sink_specs.items()}
+        """What a crash can do to the output of each sink, in one sentence."""
         self._feed = feed
         self.slots = slots
         self._settings = settings or QuerySettings()

@@ -34,6 +34,7 @@ from sluice.spark.topic.interface import BatchSink, RecordLog, TopicStore
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 POLL_S = 0.02
 BOUNDARY_TRIES = 5
@@ -143,10 +144,8 @@ class OperatorQuery:
             self._store.stream(self._spark, topic, consumer=self.name, control=self._folders.control(self.name, topic))
             for topic in self.query.inputs
         ]
-        self._sink = self._store.sink(self.query.output, producer=self.name)
         writer = (
-            self.query.build(frames)
-            .writeStream.foreachBatch(self._sink)
+            self._to_sink(self.query.build(frames).writeStream)
             .outputMode(self.query.output_mode)
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
@@ -159,6 +158,14 @@ class OperatorQuery:
             self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
         while self.is_initialising:
             time.sleep(POLL_S)
+
+    def _to_sink(self, writer: DataStreamWriter) -> DataStreamWriter:
+        sink = self.query.sink
+        if sink is not None and sink.format is not None:
+            return writer.format(sink.format).options(**sink.options)
+        self._sink = sink.write if sink is not None else self._store.sink(self.query.output, producer=self.name)
+        assert self._sink is not None
+        return writer.foreachBatch(self._sink)
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""
@@ -285,7 +292,7 @@ class OperatorQuery:
 
     def _bounds(self) -> dict[str, int]:
         bound = self._settings.topic_bound_records
-        return {} if bound is None else {self._topics[self.query.output].locator: bound}
+        return {} if bound is None or self.query.sink is not None else {self._topics[self.query.output].locator: bound}
 
 
 def _smoothed(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:

@@ -15,6 +15,7 @@ from sluice.spark.pipeline.compile import CompiledPipeline, Query
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
+from sluice.spark.pipeline.inflow import Inflow
 from sluice.spark.pipeline.query import OperatorQuery, QuerySettings
 from sluice.spark.topic.interface import RecordLog, TopicStore
 from sluice.spark.topic.store import EmbeddedTopics
@@ -53,11 +54,14 @@ class Runtime:
         store: TopicStore | None = None,
     ) -> None:
         self.compiled = compiled
-        self.folders = Folders(root, {name: Path(spec.topic) for name, spec in pipeline.sources.items() if spec.topic})
+        self.folders = Folders(root, {name: Path(topic) for name, topic in pipeline.named_topics().items()})
         self._spark = spark
         self._settings = settings
         self._store = store or EmbeddedTopics(self.folders.topic)
         self.topics: dict[str, RecordLog] = {}
+        self._spec = pipeline
+        self.inflows: dict[str, Inflow] = {}
+        """Queries that bring records from sources that are no topics."""
         self.queries: dict[str, OperatorQuery] = {}
         self.restarts: list[Restart] = []
         """Every restart after a failure, oldest first."""
@@ -84,6 +88,13 @@ class Runtime:
             )
             for query in self.compiled.queries
         }
+        self.inflows = {
+            name: Inflow(
+                spec, self._spark, self.folders, self._settings, self._store.sink(name, producer=name, same_tasks=False)
+            )
+            for name, spec in self._spec.sources.items()
+            if spec.read is not None
+        }
         self._save()
         for query in self.queries.values():
             self._finish_rewrite(query)
@@ -94,6 +105,8 @@ class Runtime:
     def start(self) -> None:
         """Start every operator that was prepared."""
         self._at_once(_start_or_fail)
+        for inflow in self.inflows.values():
+            inflow.start()
         self.restart_failed()
 
     def restart_failed(self) -> list[Restart]:
@@ -102,7 +115,8 @@ class Runtime:
         To be called every second: it never waits for a pause, but notes when the restart is due. The restarts of this
         call are returned; `restarts` has all of them.
         """
-        done = []
+        done = [restart for inflow in self.inflows.values() if (restart := inflow.restart_if_failed()) is not None]
+        self.restarts += done
         for name, query in self.queries.items():
             if (failure := query.failure()) is None:
                 self._restart_due_s.pop(name, None)
@@ -155,6 +169,8 @@ class Runtime:
 
     def stop(self) -> None:
         """Every query comes to its batch boundary, all at the same time."""
+        for inflow in self.inflows.values():
+            inflow.stop()
         self._at_once(OperatorQuery.stop_at_boundary)
 
     def _at_once(self, act: Callable[[OperatorQuery], None]) -> None:
@@ -253,7 +269,11 @@ class Runtime:
 
     def _unread_topics(self) -> list[RecordLog]:
         read = {topic for query in self.compiled.queries for topic in query.inputs}
-        return [self.topics[query.output] for query in self.compiled.queries if query.output not in read]
+        return [
+            self.topics[query.output]
+            for query in self.compiled.queries
+            if query.sink is None and query.output not in read
+        ]
 
     def _save(self) -> None:
         """Operators that rescale together save from their own threads: the last one must have the newest states."""

@@ -82,11 +82,14 @@ class TopicStore(Protocol):
         """Its records as a streaming DataFrame, steered by the `ReaderControl` saved at `control`."""
         ...
 
-    def sink(self, name: str, *, producer: str) -> BatchSink: ...
+    def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> BatchSink:
+        """`same_tasks` says that a replayed batch has the tasks it had before, as operators' have."""
+        ...
 
 
-def open_log(locator: str) -> RecordLog:
+def open_log(locator: str | Path) -> RecordLog:
     """A topic that another process has made."""
+    locator = str(locator)
     if locator.startswith("kafka://"):
         from sluice.spark.kafka.log import KafkaTopic
 
