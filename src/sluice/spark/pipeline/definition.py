@@ -290,7 +290,7 @@ class Pipeline:
 
     def named_topics(self) -> dict[str, str]:
         """Sources and sinks whose topics have a name (or, embedded, a folder) of their own."""
-        specs = [*self.sources.values(), *self.sink_specs.values()]
+        specs: list[SourceSpec | SinkSpec] = [*self.sources.values(), *self.sink_specs.values()]
         return {spec.name: spec.topic for spec in specs if spec.topic is not None}
 
     def _add(self, name: str, function: Function, inputs: tuple[str, ...], options: Mapping[str, Any]) -> Dataset:

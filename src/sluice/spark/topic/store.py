@@ -28,5 +28,5 @@ class EmbeddedTopics:
     def stream(self, spark: SparkSession, name: str, *, consumer: str, control: Path) -> DataFrame:
         return stream_from(spark, self.folder_of(name), consumer=consumer, control=control)
 
-    def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> TopicSink:  # noqa: ARG002
+    def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> TopicSink:
         return TopicSink(self.folder_of(name), producer=producer)
