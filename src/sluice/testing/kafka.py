@@ -13,8 +13,19 @@ import pyarrow.json as pj
 SILENCE_S = 60.0
 
 
-def read_values(bootstrap: str, topic: str) -> list[bytes]:
-    """Every committed message of a topic, with nothing but Kafka's own client."""
+def make_topic(bootstrap: str, name: str, partitions: int) -> None:
+    from confluent_kafka import admin
+
+    client = admin.AdminClient({"bootstrap.servers": bootstrap})
+    (made,) = client.create_topics([admin.NewTopic(name, partitions)]).values()  # type: ignore[attr-defined]
+    made.result(SILENCE_S)
+
+
+def read_values(bootstrap: str, topic: str, *, until: int | None = None) -> list[bytes]:
+    """Every committed message of a topic, or the first so many, with nothing but Kafka's own client.
+
+    An open transaction hides the end of its partition.
+    """
     from confluent_kafka import Consumer, KafkaError, TopicPartition
 
     settings: dict[str, Any] = {
@@ -33,7 +44,7 @@ def read_values(bootstrap: str, topic: str) -> list[bytes]:
         consumer.assign([TopicPartition(topic, partition, 0) for partition in known])
         open_partitions = set(known)
         heard_s = time.monotonic()
-        while open_partitions:
+        while open_partitions and (until is None or len(values) < until):
             assert time.monotonic() < heard_s + SILENCE_S, f"{topic}: no end of partitions {open_partitions}"
             for message in consumer.consume(10_000, 0.05):
                 heard_s = time.monotonic()

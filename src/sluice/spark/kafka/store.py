@@ -56,7 +56,8 @@ class KafkaTopics:
     def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         kafka = clients()
         new = kafka.admin.NewTopic(topic, partitions, config=dict(settings))
-        (made,) = self.broker.admin().create_topics([new], request_timeout=TIMEOUT_S).values()
+        admin = self.broker.admin()  # lives until the answer is there
+        (made,) = admin.create_topics([new], request_timeout=TIMEOUT_S).values()
         try:
             made.result(TIMEOUT_S)
         except kafka.KafkaException as error:
