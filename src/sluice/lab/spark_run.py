@@ -41,6 +41,8 @@ class SparkSettings:
     master: str | None = parameter(None, "a cluster's master URL; without one Spark runs in this process")
     topics: str | None = parameter(None, "kafka://host:port[/prefix][?config=FILE]; without it topics are folders")
 
+    connector: bool = parameter(False, "Spark's own Kafka connector in the session, for sources and sinks that use it")
+
     def __post_init__(self) -> None:
         if self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots}")
@@ -100,6 +102,7 @@ def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
 
 def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[SparkEngine, Target]:
     """Spark set up for a run, and the plan it starts with; an earlier run in the folder has its own."""
+    from sluice.spark.kafka import connector
     from sluice.spark.pipeline.engine import SparkEngine
     from sluice.spark.pipeline.query import QuerySettings
 
@@ -115,6 +118,7 @@ def spark_engine(spec: RunSpec, settings: SparkSettings, root: Path) -> tuple[Sp
         ),
         rescale=settings.rescale,
         store=topic_store(job.pipeline, settings.topics, root),
+        session_settings=connector.session_settings() if settings.connector else None,
         feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )
     initial = {

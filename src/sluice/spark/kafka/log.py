@@ -171,7 +171,10 @@ class KafkaTopic:
             [asked], require_stable=True, request_timeout=TIMEOUT_S
         ).values()
         found = answer.result(TIMEOUT_S).topic_partitions
-        return None if any(part.offset < 0 for part in found) else {part.partition: part.offset for part in found}
+        if all(part.offset < 0 for part in found):
+            return None
+        # a partition that was added since has nothing finished
+        return {part.partition: max(0, part.offset) for part in found}
 
     def _commit(self, consumer: str, offsets: dict[int, int]) -> None:
         kafka = clients()

@@ -37,7 +37,8 @@ class SparkEngine:
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
-    topics of its sources while it runs; without one they are filled from outside.
+    topics of its sources while it runs; without one they are filled from outside. `store` says where topics are: in
+    folders below `root` unless told otherwise. `session_settings` are Spark's, for a session that is started here.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class SparkEngine:
         rescale: Rescale = "live",
         feed: Feed | None = None,
         store: TopicStore | None = None,
+        session_settings: Mapping[str, str] | None = None,
     ) -> None:
         from sluice.spark.session import SessionHandle, open_session
 
@@ -68,7 +70,12 @@ class SparkEngine:
         self._session = (
             SessionHandle(spark, owned=False)
             if spark is not None
-            else open_session(f"sluice {pipeline.name}", threads=task_threads(pipeline, slots), master=master)
+            else open_session(
+                f"sluice {pipeline.name}",
+                threads=task_threads(pipeline, slots),
+                master=master,
+                settings=session_settings,
+            )
         )
         self.spark = self._session.spark
         try:
