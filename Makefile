@@ -1,4 +1,4 @@
-.PHONY: demo test test-session test-processes check fast lock clean
+.PHONY: demo demo-kafka test test-session test-processes check fast lock clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,6 +16,14 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)  ## embedded Spark: DS2 follows a compressed cosine for two minutes; then the table and the picture
 	$(BIN)/sluice run wordcount --engine spark --policy ds2 --workload cosine --workload-set minutes=90 \
 		--duration 120 --interval 5 --guard cooldown_s=5 --seed 1 --out demo-out
+
+demo-kafka: $(READY)  ## the same pipeline with its topics on a real broker, which is started and ended here
+	$(BIN)/sluice kafka up --home demo-kafka-out/broker
+	$(BIN)/sluice run wordcount --engine spark --policy ds2 --workload cosine --workload-set minutes=90 \
+		--topics kafka://$$($(BIN)/sluice kafka status --home demo-kafka-out/broker --json | \
+		$(BIN)/python -c "import json, sys; print(json.load(sys.stdin)['bootstrap'])") \
+		--duration 120 --interval 5 --guard cooldown_s=5 --seed 1 --out demo-kafka-out; \
+		status=$$?; $(BIN)/sluice kafka down --home demo-kafka-out/broker; exit $$status
 
 check: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .
@@ -42,4 +50,4 @@ lock: ## resolve the versions anew
 	$(BIN)/uv pip compile --quiet --extra dev --generate-hashes --no-header --no-annotate -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) demo-out
+	rm -rf $(VENV) demo-out demo-kafka-out

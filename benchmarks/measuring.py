@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sluice.spark.topic import Topic
+from sluice.spark.topic.interface import RecordLog, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,8 +30,8 @@ class SteadyFeed:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, topics: Mapping[str, Path]) -> None:
-        self._thread = threading.Thread(target=self._run, args=(Topic.open(topics[self._source]),), daemon=True)
+    def start(self, topics: Mapping[str, str]) -> None:
+        self._thread = threading.Thread(target=self._run, args=(open_log(topics[self._source]),), daemon=True)
         self._thread.start()
 
     def check(self) -> None:
@@ -42,7 +42,7 @@ class SteadyFeed:
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, topic: Topic) -> None:
+    def _run(self, topic: RecordLog) -> None:
         began_s, fed, batch_id = time.monotonic(), 0, 0
         while not self._stopped.wait(0.25):
             due = int((time.monotonic() - began_s) * self._records_per_s) - fed

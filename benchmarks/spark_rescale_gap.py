@@ -77,6 +77,7 @@ def measure(spark: SparkSession, root: Path, stateful: bool, settle_s: float) ->
     )
     engine.start(Target(parallelism={"op": 2}))
     out = engine.runtime.topics["out"]
+    assert isinstance(out, Topic)
     kind = "100,000 keys" if stateful else "stateless"
     while out.end_offset() == 0:
         wait(engine, 0.2)

@@ -1,4 +1,4 @@
-"""What the tests that need Java share: one embedded Spark session and one standalone cluster.
+"""What the tests that need Java share: one embedded Spark session, one standalone cluster and one Kafka broker.
 
 Those that use the session have the marker `session`, so that `make test` can run them beside the others, which start
 processes of their own.
@@ -55,4 +55,20 @@ def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
     home = tmp_path_factory.mktemp("cluster") / "home"
     standalone.up(home, workers=2, slots=6)
     yield home
+    lifecycle.down(home)
+
+
+@pytest.fixture(scope="session")
+def kafka(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker; tests use topics of their own."""
+    from sluice.errors import SluiceError
+    from sluice.spark.cluster import lifecycle
+    from sluice.spark.kafka import broker
+
+    home = tmp_path_factory.mktemp("kafka") / "home"
+    try:
+        broker.KAFKA.get()
+    except SluiceError as error:
+        pytest.skip(str(error))
+    yield broker.up(home).master_url
     lifecycle.down(home)

@@ -31,7 +31,7 @@ SIZE = ClusterSize(workers=2, slots=3, memory_mb=1024)
 @pytest.fixture(scope="module")
 def hadoop() -> Path:
     try:
-        return jars.hadoop_jars()
+        return jars.HADOOP.get()
     except SluiceError as error:
         pytest.skip(str(error))
 
@@ -99,17 +99,17 @@ def test_without_maven_one_line_says_what_is_missing(empty_cache: Path, capsys: 
 
 def test_maven_that_fails_is_quoted_and_leaves_nothing(empty_cache: Path) -> None:
     write_maven(empty_cache.parent / "bin", "echo '[ERROR] Unknown host'; echo '[ERROR] See the log'; exit 1")
-    with pytest.raises(SluiceError, match=r"did not get Hadoop's jars: Unknown host$"):
-        jars.hadoop_jars()
+    with pytest.raises(SluiceError, match=r"did not get the jars of Hadoop [\d.]+: Unknown host$"):
+        jars.HADOOP.get()
     assert list(empty_cache.iterdir()) == []
 
 
 def test_jars_are_resolved_once(empty_cache: Path) -> None:
     copies = 'for last; do :; done; to="${last#-DoutputDirectory=}"; /bin/mkdir "$to"; echo > "$to/hadoop-common.jar"'
     write_maven(empty_cache.parent / "bin", copies)
-    assert [jar.name for jar in jars.hadoop_jars().iterdir()] == ["hadoop-common.jar"]
+    assert [jar.name for jar in jars.HADOOP.get().iterdir()] == ["hadoop-common.jar"]
     write_maven(empty_cache.parent / "bin", "exit 1")
-    assert jars.hadoop_jars() == empty_cache / f"hadoop-{jars.HADOOP_VERSION}"
+    assert jars.HADOOP.get() == empty_cache / f"hadoop-{jars.HADOOP_VERSION}"
 
 
 def wait_until(condition: Callable[[], bool]) -> None:

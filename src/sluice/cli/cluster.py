@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +14,8 @@ from rich.console import Console
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson
 from sluice.errors import BadInputError
-from sluice.spark.cluster import jars, lifecycle
+from sluice.spark.cluster import lifecycle
+from sluice.spark.cluster.jars import HADOOP
 from sluice.spark.cluster.kinds import KINDS, job_environment
 from sluice.spark.cluster.kubernetes import programs
 from sluice.spark.cluster.plan import ClusterState
@@ -22,8 +24,8 @@ from sluice.spark.cluster.workers import alive_workers
 cluster = typer.Typer(help="Start, look at and end a small Spark cluster on this machine.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
 
-_FIRST_TIME = {
-    "yarn": ("getting Hadoop's jars", jars.hadoop_folder),
+_FIRST_TIME: dict[str, tuple[str, Callable[[], Path]]] = {
+    "yarn": ("getting Hadoop's jars", lambda: HADOOP.folder),
     "kubernetes": ("building Kubernetes, which takes some ten minutes", programs.programs_folder),
 }
 Home = Annotated[Path | None, typer.Option(help="Where logs and state are kept; default: ~/.sluice/cluster.")]
@@ -62,10 +64,8 @@ def up(
     where = home or lifecycle.default_home()
     state = KINDS[kind].up(where, workers=workers, slots=slots, memory_mb=memory, **limits)
     size = f"{workers} workers x {slots} slots{_limit(state)}"
-    sentence = f"master: {state.master_url}
-{size}; web: {state.web_url}
-{_usage(state)}"
-    _print({**asdict(state), "usage": _usage(state)}, sentence, as_json)
+    sentence = f"master: {state.master_url}\n{size}; web: {state.web_url}\n{_usage(state)}"
+    print_facts({**asdict(state), "usage": _usage(state)}, sentence, as_json)
 
 
 def _limit(state: ClusterState) -> str:
@@ -84,11 +84,11 @@ def status(home: Home = None, as_json: AsJson = False) -> None:
     """Say whether a cluster runs here and how many of its workers are alive."""
     state = lifecycle.read_state(home or lifecycle.default_home())
     if state is None:
-        _print({"running": False}, "no cluster runs here; 'sluice cluster up' starts one", as_json)
+        print_facts({"running": False}, "no cluster runs here; 'sluice cluster up' starts one", as_json)
         return
     alive = len(alive_workers(state))
     facts = {"running": True, "alive_workers": alive, **asdict(state)}
-    _print(facts, f"master: {state.master_url}, {alive} of {state.workers} workers alive", as_json)
+    print_facts(facts, f"master: {state.master_url}, {alive} of {state.workers} workers alive", as_json)
 
 
 @cluster.command("revive")
@@ -98,17 +98,19 @@ def revive(home: Home = None, as_json: AsJson = False) -> None:
     Example: kill -9 a worker, see what a job does, and give it back: sluice cluster revive
     """
     revived = lifecycle.revive(home or lifecycle.default_home())
-    _print({"revived": revived}, f"started again: {', '.join(revived)}" if revived else "no worker is dead", as_json)
+    print_facts(
+        {"revived": revived}, f"started again: {', '.join(revived)}" if revived else "no worker is dead", as_json
+    )
 
 
 @cluster.command("down")
 def down(home: Home = None, as_json: AsJson = False) -> None:
     """End the cluster and every process of it."""
     ended = lifecycle.down(home or lifecycle.default_home())
-    _print({"ended": ended}, "ended" if ended else "no cluster runs here", as_json)
+    print_facts({"ended": ended}, "ended" if ended else "no cluster runs here", as_json)
 
 
-def _print(facts: dict[str, Any], sentence: str, as_json: bool) -> None:
+def print_facts(facts: dict[str, Any], sentence: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps(facts, indent=2))
     else:

@@ -134,6 +134,12 @@ def run_command(
         Settings,
         typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: slots, trigger_s, rescale, ..."),
     ] = None,
+    topics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="Spark: topics on a broker, kafka://host:port[/prefix][?config=client.properties]."
+        ),
+    ] = None,
     root: Annotated[
         Path | None,
         typer.Option(help="Spark: folder for topics and checkpoints; a run found there goes on with its plan."),
@@ -162,8 +168,10 @@ def run_command(
         raise BadInputError(
             f"--profile is for the simulator and for --placement, which compute with it; got --engine {engine}"
         )
-    if engine != "spark" and master is not None:
-        raise BadInputError(f"--master is for --engine spark, got --engine {engine}")
+    if engine != "spark":
+        for option, value in (("--master", master), ("--topics", topics)):
+            if value is not None:
+                raise BadInputError(f"{option} is for --engine spark, got --engine {engine}")
     of_workers = parse_settings(cluster or (), "--cluster")
     placing = _placing(placement, of_workers) if engine == "sim" else None
     on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
@@ -197,7 +205,8 @@ def run_command(
     if engine == "spark" and recommends_sizes(spec.policy):
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
     if engine == "spark":
-        settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
+        given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
+        settings_of_spark = build(SparkSettings, given, "spark")
         with working_folder(root, resume=resume) as folder:
             where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
             recorded = _run_on_spark(
@@ -293,6 +302,9 @@ def _run_on_spark(
     if where.master is not None and not slots_given:
         spec = replace(spec, guards=replace(spec.guards, max_slots=None if placement else engine.slots))
     workers = cluster_of(engine)
+    if not quiet:
+        for sink, guarantee in engine.guarantees.items():
+            console.print(f"sink {sink!r}: {guarantee}", highlight=False)
     with Live(view, console=console, refresh_per_second=2) if watched else nullcontext():
         interrupted = engine.clock.interrupted
         with signals_set(interrupted):

@@ -18,12 +18,14 @@ from sluice.lab.spark_placing import SparkPlacement
 from sluice.lab.workloads import rate_curve
 from sluice.model import Target
 from sluice.registry import parameter
+from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
     from sluice.lab.generator.producer import GeneratorReport
     from sluice.spark.pipeline.engine import SparkEngine
+    from sluice.spark.topic.interface import TopicStore
 
 DEFAULT_DURATION_S = 300.0
 DEFAULT_SLOTS = 24
@@ -42,6 +44,8 @@ class SparkSettings:
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
     keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
     executor_memory_mb: int = parameter(1024, "memory of an executor on a cluster")
+    topics: str | None = parameter(None, "kafka://host:port[/prefix][?config=FILE]; without it topics are folders")
+    connector: bool = parameter(False, "Spark's own Kafka connector in the session, for sources and sinks that use it")
 
     def __post_init__(self) -> None:
         if self.slots is not None and self.slots < 1:
@@ -109,6 +113,7 @@ def spark_engine(
     placement: SparkPlacement | None = None,
 ) -> tuple[SparkEngine, Target]:
     """Spark set up for a run, here or on a cluster, and the plan it starts with; an earlier run has its own."""
+    from sluice.spark.kafka import connector
     from sluice.spark.pipeline.engine import SparkEngine
     from sluice.spark.pipeline.query import QuerySettings
 
@@ -121,11 +126,15 @@ def spark_engine(
         master=master,
         places=placement is not None,
         capacity=vars(placement.capacity) if placement else None,
-        session_settings={"spark.executor.memory": f"{settings.executor_memory_mb}m"} if master else None,
+        session_settings={
+            **({"spark.executor.memory": f"{settings.executor_memory_mb}m"} if master else {}),
+            **(connector.session_settings() if settings.connector else {}),
+        },
         settings=QuerySettings(
             trigger_s=settings.trigger_s, topic_bound_records=bound, keep_output=settings.keep_output
         ),
         rescale=settings.rescale,
+        store=topic_store(job.pipeline, settings.topics, root),
         feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )
     initial = {
@@ -133,6 +142,18 @@ def spark_engine(
     }
     fitting = Guards(max_slots=engine.slots).fit(Target(parallelism=initial), engine.graph)
     return engine, fitting
+
+
+def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStore | None:
+    """Where the topics of a run are; a run that goes on has those it began with. None: folders below `root`."""
+    from sluice.spark.kafka.choice import chosen_broker
+
+    broker = chosen_broker(pipeline.name, topics, root)
+    if broker is None:
+        return None
+    from sluice.spark.kafka.store import KafkaTopics
+
+    return KafkaTopics(broker, pipeline.named_topics())
 
 
 def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.spark.internals import Json, _context, _jvm, _needs
+from sluice.spark.internals import Json, context_of, jvm_of, needs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +20,8 @@ def compile_java(spark: SparkSession, sources: Sequence[Path], probe: str, jar: 
 
     Does nothing if the class `probe` is found already. Seen on Spark 4.3.0.
     """
-    with _needs(spark, "Janino compiler or class loader that takes jars"):
-        jvm = _jvm(spark)
+    with needs(spark, "Janino compiler or class loader that takes jars"):
+        jvm = jvm_of(spark)
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
         if loader.getResource(f"{probe.replace('.', '/')}.class") is not None:
             return
@@ -47,11 +47,11 @@ class TaskLog:
     """
 
     def __init__(self, spark: SparkSession, class_name: str) -> None:
-        with _needs(spark, "listener of tasks"):
-            loader = _jvm(spark).java.lang.Thread.currentThread().getContextClassLoader()
+        with needs(spark, "listener of tasks"):
+            loader = jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader()
             self._log: Any = loader.loadClass(class_name).getConstructors()[0].newInstance(None)
-            self._context = _context(spark)
-            self._context.addSparkListener(self._log)
+            self.context_of = context_of(spark)
+            self.context_of.addSparkListener(self._log)
 
     def drain(self) -> Json:
         """What finished since the last call."""
@@ -59,7 +59,7 @@ class TaskLog:
         return found
 
     def close(self) -> None:
-        self._context.removeSparkListener(self._log)
+        self.context_of.removeSparkListener(self._log)
 
 
 class StatePlaces:
@@ -70,8 +70,8 @@ class StatePlaces:
     """
 
     def __init__(self, spark: SparkSession, query: StreamingQuery) -> None:
-        with _needs(spark, "state store coordinator"):
-            jvm = _jvm(spark)
+        with needs(spark, "state store coordinator"):
+            jvm = jvm_of(spark)
             self._state: Any = jvm.org.apache.spark.sql.execution.streaming.state
             self._coordinator: Any = spark._jsparkSession.streams().stateStoreCoordinator()
             self._root: str = query._jsq.streamingQuery().checkpointFile("state")
@@ -81,7 +81,7 @@ class StatePlaces:
 
     def report(self, stores: Mapping[int, Iterable[str]], partition: int, host: str, executor_id: str) -> None:
         """`stores` has the names of the stores of every stateful operator of the query."""
-        with _needs(self._spark, "reportActiveInstance"):
+        with needs(self._spark, "reportActiveInstance"):
             for operator, names in stores.items():
                 for name in names:
                     store = self._state.StateStoreId(self._root, operator, partition, name)

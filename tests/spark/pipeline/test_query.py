@@ -24,7 +24,7 @@ def query(tmp_path: Path) -> OperatorQuery:
     spec = OperatorSpec(name="op", function=lambda frame: frame, inputs=("in",), watermarks={})
     compiled = Query(name="op", operators=(spec,), inputs=("in",), output="out", schema=Mock(), stateful=False)
     state = QueryState(parallelism=1, state_partitions=1)
-    made = OperatorQuery(compiled, Mock(), Folders(tmp_path), QuerySettings(), state)
+    made = OperatorQuery(compiled, Mock(), Folders(tmp_path), QuerySettings(), state, store=Mock(), topics={})
     made.run_ids = ["run"]
     made.on_progress(progress(0))  # the first batch of a run is not learned from
     return made

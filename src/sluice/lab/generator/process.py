@@ -29,7 +29,7 @@ class Order:
     """What the process has to do."""
 
     streams: Mapping[str, Stream]
-    topics: Mapping[str, Path]
+    topics: Mapping[str, str]
     seed: int
     report: Path
     tick_s: float
@@ -45,7 +45,7 @@ class GeneratorProcess:
         self._tick_s = tick_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, topics: Mapping[str, Path]) -> None:
+    def start(self, topics: Mapping[str, str]) -> None:
         self._report.unlink(missing_ok=True)
         order = Order(
             streams=self._streams, topics=dict(topics), seed=self._seed, report=self._report, tick_s=self._tick_s

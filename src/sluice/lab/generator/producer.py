@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from pydantic import Field
 
@@ -18,7 +17,7 @@ from sluice.lab.generator.schedule import TICK_S, Block, Schedule
 from sluice.lab.workloads.base import RateCurve
 from sluice.model.base import Count, Frozen, Name, NonNegative
 from sluice.spark.pipeline.definition import Generate
-from sluice.spark.topic import Topic
+from sluice.spark.topic.interface import open_log
 
 PRODUCER = "generator"
 LATE_S = 1.0
@@ -73,7 +72,7 @@ class Producer:
     def __init__(
         self,
         streams: Mapping[str, Stream],
-        topics: Mapping[str, Path],
+        topics: Mapping[str, str],
         *,
         seed: int,
         warn: Callable[[str], None],
@@ -121,8 +120,8 @@ class Producer:
 class _Writer:
     """One stream: its schedule, its topic and what came of it."""
 
-    def __init__(self, stream: Stream, topic: Path, seed: int, tick_s: float) -> None:
-        self._topic = Topic.open(topic)
+    def __init__(self, stream: Stream, topic: str, seed: int, tick_s: float) -> None:
+        self._topic = open_log(topic)
         self._generate = stream.generate
         self._seed = seed
         last = self._topic.last_batch_id(PRODUCER)
@@ -164,4 +163,5 @@ class _Writer:
 
     def _append(self, block: Block, due_s: float) -> None:
         table = self._generate(block.first, block.count, due_s, self._seed)
-        self._topic.append(table.cast(self._topic.schema), producer=PRODUCER, batch_id=block.tick)
+        schema = self._topic.schema
+        self._topic.append(table if schema is None else table.cast(schema), producer=PRODUCER, batch_id=block.tick)

@@ -44,12 +44,17 @@ def clear_home(home: Path) -> None:
         raise BadInputError(problem)
     if (running := read_state(home)) is not None:
         raise BadInputError(
-            f"a {running.kind} cluster is running already at {running.web_url}; 'sluice cluster down' ends it"
+            f"a {running.kind} cluster is running already at {running.web_url}; "
+            f"'sluice {_command(running)} down' ends it"
         )
     down(home)
     home.mkdir(parents=True, exist_ok=True)
     for log in home.glob("*.log"):
         log.unlink()
+
+
+def _command(state: ClusterState) -> str:
+    return "kafka" if state.kind == "kafka" else "cluster"
 
 
 def start(home: Path, plan: ClusterPlan) -> ClusterState:

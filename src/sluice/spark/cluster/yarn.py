@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sluice.errors import BadInputError
 from sluice.spark.cluster import yarn_conf
-from sluice.spark.cluster.jars import hadoop_jars
+from sluice.spark.cluster.jars import HADOOP
 from sluice.spark.cluster.lifecycle import clear_home, start
 from sluice.spark.cluster.plan import ClusterPlan, ClusterSize, ClusterState, Daemon
 from sluice.spark.cluster.processes import free_port
@@ -36,7 +36,7 @@ def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> Cluste
         raise BadInputError(
             f"a YARN cluster needs at least 2 slots, got {workers * slots}: the application master of a job takes one"
         )
-    jars = hadoop_jars()
+    jars = HADOOP.get()
     clear_home(home)
     for name in FOLDERS:
         shutil.rmtree(home / name, ignore_errors=True)

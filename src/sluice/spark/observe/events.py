@@ -145,13 +145,22 @@ def _records(source: Mapping[str, Any]) -> int:
 
 def _scans(source: Mapping[str, Any]) -> int:
     """How often a source was read: only our topics' offsets count records and so tell."""
-    if "topic" not in _end_offset(source):
+    end = _end_offset(source).get("offset")
+    if not isinstance(_end_offset(source).get("topic"), str) or end is None:
         return 1
-    rows = int(source["numInputRows"])
-    moved = source["endOffset"]["offset"] - (source["startOffset"] or {"offset": 0})["offset"]
+    rows, start = int(source["numInputRows"]), (source["startOffset"] or {}).get("offset", 0)
+    moved = _total(end) - _total(start)
     if not moved:
         return 0
+    if isinstance(end, dict):
+        # offsets of Kafka also count the marks of transactions
+        return max(1, round(rows / moved))
     return rows // moved if rows % moved == 0 else 1
+
+
+def _total(offset: Any) -> int:
+    """Of a topic of ours: a number of records, or one offset per partition."""
+    return sum(offset.values()) if isinstance(offset, dict) else int(offset)
 
 
 def _source_lag(source: Mapping[str, Any]) -> int | None:
@@ -167,7 +176,10 @@ def _source_lag(source: Mapping[str, Any]) -> int | None:
 def _plain_offset(offset: Any) -> int | None:
     """The offset as a count of records, for sources that count them; null for all others."""
     if isinstance(offset, dict):
+        is_ours = isinstance(offset.get("topic"), str)
         offset = offset.get("offset")
+        if is_ours and isinstance(offset, dict):
+            return _total(offset)
     return offset if isinstance(offset, int) and not isinstance(offset, bool) else None
 
 

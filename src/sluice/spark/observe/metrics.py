@@ -119,12 +119,12 @@ def _shown_per_slot(window: QueryWindow, batches: Sequence[Batch]) -> float:
 
 
 def _output_records(window: QueryWindow, batches: Sequence[Batch]) -> int | None:
-    if window.is_operator:
+    counts = [batch.output_records for batch in batches]
+    known = [count for count in counts if count is not None]
+    if window.is_operator and (not counts or len(known) < len(counts)):
         stages = [window.span.stages_of(batch) for batch in batches]
         lacking = any(batch.records and not found for batch, found in zip(batches, stages, strict=True))
         return None if lacking else sum(stage.output_records for found in stages for stage in found)
-    counts = [batch.output_records for batch in batches]
-    known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
 from sluice.spark import internals
-from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline
+from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline, SinkSpec, SourceSpec
 from sluice.spark.session import quiet_errors
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Query:
     """Name of the topic it writes."""
     schema: StructType = field(compare=False)
     stateful: bool
+    sink: SinkSpec | None = None
+    """Where it writes instead of a topic."""
 
     @property
     def first(self) -> OperatorSpec:
@@ -108,7 +110,7 @@ class CompiledPipeline:
         )
 
     def topic_schemas(self) -> dict[str, StructType]:
-        return {**self.source_schemas, **{query.output: query.schema for query in self.queries}}
+        return {**self.source_schemas, **{query.output: query.schema for query in self.queries if query.sink is None}}
 
 
 def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
@@ -119,7 +121,7 @@ def compile_pipeline(pipeline: Pipeline, spark: SparkSession) -> CompiledPipelin
 
 def _compile(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
     pipeline.validate()
-    source_schemas = {name: _schema(name, spec.schema) for name, spec in pipeline.sources.items()}
+    source_schemas = {name: _source_schema(spec, spark) for name, spec in pipeline.sources.items()}
     schemas = dict(source_schemas)
     stateful: dict[str, bool] = {}
     for name in pipeline.topology.order:
@@ -140,6 +142,7 @@ def _compile(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
             output=pipeline.topic_of(chain[-1].name),
             schema=schemas[chain[-1].name],
             stateful=stateful[chain[0].name],
+            sink=_other_sink(pipeline, chain[-1].name),
         )
         for chain in _chains(pipeline, stateful)
     )
@@ -200,6 +203,32 @@ def _never(spark: SparkSession, schema: StructType) -> DataFrame:
 
     columns = [lit(None).cast(column.dataType).alias(column.name) for column in schema.fields]
     return spark.readStream.format("rate").load().select(*columns)
+
+
+def _other_sink(pipeline: Pipeline, operator: str) -> SinkSpec | None:
+    found = pipeline.sink_specs.get(pipeline.topic_of(operator))
+    return None if found is None or found.is_topic else found
+
+
+def _source_schema(spec: SourceSpec, spark: SparkSession) -> StructType:
+    return _schema(spec.name, spec.schema) if spec.schema is not None else read_source(spec, spark).schema
+
+
+def read_source(spec: SourceSpec, spark: SparkSession) -> DataFrame:
+    """The streaming DataFrame of a source that is a function."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import DataFrame
+
+    assert spec.read is not None
+    try:
+        frame = spec.read(spark)
+    except PySparkException as error:
+        raise BadInputError(f"source {spec.name!r}: {_first_line(error)}") from error
+    except Exception as error:
+        raise BadInputError(f"source {spec.name!r}: {type(error).__name__}: {error}") from error
+    if not isinstance(frame, DataFrame) or not frame.isStreaming:
+        raise BadInputError(f"source {spec.name!r} must return a streaming DataFrame (spark.readStream), got {frame!r}")
+    return frame
 
 
 def _schema(name: str, given: StructType | str) -> StructType:

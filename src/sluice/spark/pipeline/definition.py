@@ -26,7 +26,7 @@ from sluice.model import Edge, Graph, Operator, Topology
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 Function = Callable[..., "DataFrame"]
@@ -35,6 +35,12 @@ Generate = Callable[[int, int, float, int], "pa.Table"]
 
 The same arguments must give the same records, so that a run can be repeated and its output computed independently.
 """
+Read = Callable[["SparkSession"], "DataFrame"]
+"""Gives a streaming DataFrame."""
+Write = Callable[["DataFrame", int], None]
+"""As `foreachBatch` takes it: the records of a batch, and the batch's number."""
+EXACTLY_ONCE_FORMATS = ("parquet", "json", "csv", "orc", "text")
+"""Spark's file sinks list the files of a finished batch, and those of a replayed one once."""
 Watermark = tuple[str, str]
 """An event-time column and how late a record may be: `("at", "10 seconds")`."""
 OutputMode = Literal["append", "update"]
@@ -53,12 +59,43 @@ class Dataset:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceSpec:
-    """Where records come from: a topic somebody else fills, or one filled from `generate` at the workload's rate."""
+    """Where records come from: a topic somebody else fills, one filled from `generate` at the workload's rate, or one
+    filled by a query of its own from what `read` gives: any streaming DataFrame of the session.
+    """
 
     name: str
-    schema: StructType | str
+    schema: StructType | str | None
+    """Null for `read`, whose DataFrame has one."""
     generate: Generate | None = None
     topic: str | None = None
+    read: Read | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkSpec:
+    """Where what an operator produces goes: a topic (of the name `topic`), a format of Spark, or a function."""
+
+    name: str
+    operator: str
+    topic: str | None = None
+    format: str | None = None
+    write: Write | None = None
+    options: Mapping[str, Any]
+
+    @property
+    def is_topic(self) -> bool:
+        return self.format is None and self.write is None
+
+    @property
+    def guarantee(self) -> str:
+        """What a crash can do to the output, in one sentence."""
+        if self.is_topic:
+            return "exactly once"
+        if self.format in EXACTLY_ONCE_FORMATS:
+            return f"exactly once, for readers of the folder that use Spark ({self.format})"
+        if self.write is not None:
+            return "at least once: a batch that is replayed has the same batch id, by which the function can know it"
+        return f"at least once: Spark's sink {self.format!r} writes a replayed batch again"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +128,11 @@ class Pipeline:
         self.sources: dict[str, SourceSpec] = {}
         self.operators: dict[str, OperatorSpec] = {}
         self.sinks: dict[str, str] = {}
+        self.sink_specs: dict[str, SinkSpec] = {}
 
+    @overload
+    def source(self, name: Read, /) -> Dataset: ...
+    @overload
     def source(
         self,
         name: str,
@@ -99,9 +140,27 @@ class Pipeline:
         *,
         generate: Generate | None = None,
         topic: str | None = None,
+    ) -> Dataset: ...
+
+    def source(
+        self,
+        name: str | Read,
+        schema: StructType | str | None = None,
+        *,
+        generate: Generate | None = None,
+        topic: str | None = None,
     ) -> Dataset:
-        """Declare a dataset that arrives from outside; `schema` as Spark takes it, a DDL string or a StructType."""
+        """Declare a dataset that arrives from outside; `schema` as Spark takes it, a DDL string or a StructType.
+
+        As a decorator: of a function of the session that returns a streaming DataFrame, whatever Spark reads.
+        """
+        if callable(name):
+            self._claim("source", name.__name__)
+            self.sources[name.__name__] = SourceSpec(name=name.__name__, schema=None, read=name)
+            return Dataset(name.__name__)
         self._claim("source", name)
+        if schema is None:
+            raise BadInputError(f"source {name!r} needs a schema, or a function: @pipeline.source")
         self.sources[name] = SourceSpec(name=name, schema=schema, generate=generate, topic=topic)
         return Dataset(name)
 
@@ -142,13 +201,30 @@ class Pipeline:
 
         return decorate
 
-    def sink(self, name: str, dataset: Dataset | str) -> None:
-        """Keep what an operator produces as the topic `name`."""
+    def sink(
+        self,
+        name: str,
+        dataset: Dataset | str,
+        write: Write | None = None,
+        *,
+        topic: str | None = None,
+        format: str | None = None,
+        **options: Any,
+    ) -> None:
+        """Keep what an operator produces as the topic `name`, or (on a broker) as the topic `topic`.
+
+        With `format` it goes to a sink of Spark instead, `options` being the sink's; with `write` every batch goes to
+        that function. Such an operator is the last of its branch: nothing else can read it.
+        """
         operator = _name_of(dataset)
         self._claim("sink", name)
         if operator in self.sinks.values():
             raise BadInputError(f"sink {name!r}: operator {operator!r} already has a sink")
+        if sum(one is not None for one in (write, topic, format)) > 1 or (options and format is None):
+            raise BadInputError(f"sink {name!r} takes one of a topic, a format with its options, and a function")
         self.sinks[name] = operator
+        spec = SinkSpec(name=name, operator=operator, topic=topic, format=format, write=write, options=options)
+        self.sink_specs[name] = spec
 
     def validate(self) -> None:
         """Everything that can be known before Spark starts; raises BadInputError with one line."""
@@ -163,6 +239,12 @@ class Pipeline:
         for sink, read in self.sinks.items():
             if read not in self.operators:
                 raise unknown_name(f"operator of sink {sink!r}:", read, self.operators)
+            if not self.sink_specs[sink].is_topic and self.consumers_of(read):
+                reader = self.consumers_of(read)[0]
+                raise BadInputError(
+                    f"sink {sink!r}: operator {read!r} writes to it and to no topic, so {reader!r} cannot read it; "
+                    "give the sink an operator of its own"
+                )
         _ = self.topology
         used = {read for operator in self.operators.values() for read in operator.inputs} | set(self.sinks.values())
         for name in known - used:
@@ -205,6 +287,11 @@ class Pipeline:
     def topic_of(self, dataset: str) -> str:
         """Name of the topic a dataset lives in: its sink's name if it has one."""
         return next((sink for sink, operator in self.sinks.items() if operator == dataset), dataset)
+
+    def named_topics(self) -> dict[str, str]:
+        """Sources and sinks whose topics have a name (or, embedded, a folder) of their own."""
+        specs: list[SourceSpec | SinkSpec] = [*self.sources.values(), *self.sink_specs.values()]
+        return {spec.name: spec.topic for spec in specs if spec.topic is not None}
 
     def _add(self, name: str, function: Function, inputs: tuple[str, ...], options: Mapping[str, Any]) -> Dataset:
         self._claim("operator", name)

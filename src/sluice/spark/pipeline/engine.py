@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from sluice.spark.placed.classes import load_classes
 from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
 from sluice.spark.placed.cluster import await_executors, check_master, check_shared
 from sluice.spark.placed.placing import Moves
+from sluice.spark.topic.interface import TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +46,8 @@ class SparkEngine:
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
-    topics of its sources while it runs; without one they are filled from outside.
+    topics of its sources while it runs; without one they are filled from outside. `store` says where topics are: in
+    folders below `root` unless told otherwise. `session_settings` are Spark's, for a session that is started here.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class SparkEngine:
         settings: QuerySettings | None = None,
         rescale: Rescale = "live",
         feed: Feed | None = None,
+        store: TopicStore | None = None,
     ) -> None:
         from sluice.spark.session import SessionHandle, open_session
 
@@ -72,6 +76,8 @@ class SparkEngine:
         if master is not None:
             check_master(master)
         self._sources = tuple(pipeline.sources)
+        self.guarantees = {name: sink.guarantee for name, sink in pipeline.sink_specs.items()}
+        """What a crash can do to the output of each sink, in one sentence."""
         self._feed = feed
         self._settings = settings or QuerySettings()
         self._rescale: Rescale = rescale
@@ -89,7 +95,7 @@ class SparkEngine:
         self.worker_side: WorkerSide | None = None
         try:
             compiled = compile_pipeline(pipeline, self.spark)
-            self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, places=places)
+            self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store=store, places=places)
             self.slots = slots or 0
             if master is not None:
                 self.slots = self._join_cluster(root, slots, capacity or {})
@@ -159,7 +165,7 @@ class SparkEngine:
         self.runtime.start()
         self.clock.restart()
         if self._feed:
-            self._feed.start({name: self.runtime.folders.topic(name) for name in self._sources})
+            self._feed.start({name: self.runtime.topics[name].locator for name in self._sources})
         return Target(parallelism=self.runtime.parallelism, placement=self._placement)
 
     @property
@@ -296,6 +302,8 @@ class SparkEngine:
         if query is None or batch is None:
             return
         query.on_progress(progress)
+        if (written := query.written_records(batch.batch_id)) is not None:
+            batch = replace(batch, output_records=written)
         with self._lock:
             if batch.state_bytes is not None:
                 self._state_bytes[query.name] = batch.state_bytes
@@ -308,21 +316,22 @@ class SparkEngine:
     def _await_last_progress(self) -> None:
         """Progress events come a moment after their batch; without the last ones its records would look lost."""
         deadline_s = time.monotonic() + LAST_PROGRESS_S
-        while time.monotonic() < deadline_s and any(ledger.unreported() > 0 for ledger in self._ledgers.values()):
+        passed = [(ledger, ledger.passed_records()) for ledger in self._ledgers.values()]
+        while time.monotonic() < deadline_s and any(ledger.read_records < count for ledger, count in passed):
             time.sleep(0.05)
 
     def _counted(self) -> RecordCount:
         """Offsets say what should have been read; Spark's own row counts say what was."""
         arrived = processed = waiting = lost = duplicated = 0
         for ledger in self._ledgers.values():
-            now = ledger.counters(time.time())
-            unreported = ledger.unreported()
-            lost += max(0, unreported)
-            duplicated += max(0, -unreported)
+            passed = ledger.passed_records()
+            lost += max(0, passed - ledger.read_records)
+            duplicated += max(0, ledger.read_records - passed)
             if ledger.is_source:
-                arrived += now.input_end - ledger.first.position
-                processed += now.position - ledger.first.position
-                waiting += now.lag
+                left = ledger.waiting_records()
+                arrived += passed + left
+                processed += passed
+                waiting += left
         return RecordCount(
             arrived=arrived,
             processed=processed,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Protocol
 
 
 class Feed(Protocol):
     """Calls come from one thread: `start` when the topics exist, `check` now and then, `stop` once at the end."""
 
-    def start(self, topics: Mapping[str, Path]) -> None:
-        """Begin with time 0 of the workload, or go on where an earlier run in these topics ended."""
+    def start(self, topics: Mapping[str, str]) -> None:
+        """Begin with time 0 of the workload, or go on where an earlier run in these topics ended.
+
+        `topics` are locators, for `open_log`.
+        """
         ...
 
     def check(self) -> None:

@@ -14,6 +14,7 @@ from sluice.errors import BadInputError
 from sluice.files import replace_file
 from sluice.model import Placement
 from sluice.model.base import Frozen, Name, Parallelism, first_problem
+from sluice.spark.topic.interface import Position
 
 
 class QueryState(Frozen):
@@ -97,11 +98,11 @@ def at_batch_boundary(checkpoint: Path) -> bool:
     return begun == done
 
 
-def committed_offsets(checkpoint: Path) -> dict[str, int]:
+def committed_offsets(checkpoint: Path) -> dict[str, Position]:
     """Topic -> where the last finished batch ended, from Spark's offset log."""
     _, *sources = _offset_log(checkpoint)
     offsets = [json.loads(line) for line in sources if line != "-"]
-    return {offset["topic"]: int(offset["offset"]) for offset in offsets}
+    return {offset["topic"]: offset["offset"] for offset in offsets}
 
 
 def state_partitions_of(checkpoint: Path) -> int | None:

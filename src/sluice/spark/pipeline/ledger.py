@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from sluice.spark.observe.events import Batch, BatchKey, BatchStage
 from sluice.spark.observe.window import Backlog, BatchLog, QueryWindow, most_slots, slots_since
 from sluice.spark.pipeline.folders import Folders, last_batches
 from sluice.spark.pipeline.query import OperatorQuery
-from sluice.spark.topic import HeldBack, Topic
+from sluice.spark.topic import HeldBack
+from sluice.spark.topic.interface import Position, RecordLog
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Ledger:
     """Filled by Spark's listener thread and by the loop's; the engine holds its lock around every call."""
 
     query: OperatorQuery
-    topics: dict[str, Topic]
+    topics: Mapping[str, RecordLog]
     folders: Folders
     is_source: bool
     trigger_s: float
@@ -42,7 +43,8 @@ class Ledger:
     read_records: int = 0
 
     def __post_init__(self) -> None:
-        self.first = self.last = self.counters(self.began_s)
+        self.last = self.counters(self.began_s)
+        self._first_positions = self._positions()
         self._log = BatchLog(self.began_s)
         self._slot_changes = [(self.began_s, self.query.state.parallelism)]
         self._most_slots: dict[str, int] = {}
@@ -71,17 +73,22 @@ class Ledger:
             held_back_s=max(HeldBack.beside(self.folders.control(name, topic)).seconds(unix_s) for topic in inputs),
         )
 
-    def unreported(self) -> int:
-        """Records its offsets moved past that Spark did not count as read; negative if it read some twice."""
-        return self.counters(time.time()).position - self.first.position - self.read_records
+    def passed_records(self) -> int:
+        """Exactly how many records its position has moved past since the start; may have to read them."""
+        first, now = self._first_positions, self._positions()
+        return sum(self.topics[topic].records_between(first[topic], now[topic]) for topic in first)
+
+    def waiting_records(self) -> int:
+        """Exactly how many records are left to be read."""
+        now = self._positions()
+        return sum(self.topics[name].records_between(now[name], self.topics[name].end_position()) for name in now)
+
+    def _positions(self) -> dict[str, Position]:
+        return {topic: self.topics[topic].position(self.query.name) for topic in self.query.query.inputs}
 
     def waiting_s(self, unix_s: float) -> float:
         """How long the record it reads next, or reads now, has been in its topic; 0 if there is none."""
-        waits_s = [0.0]
-        for topic in (self.topics[name] for name in self.query.query.inputs):
-            arrived_s = topic.arrival_time_s(topic.consumers()[self.query.name])
-            waits_s.append(0.0 if arrived_s is None else unix_s - arrived_s)
-        return max(waits_s)
+        return max(self.topics[name].waiting_s(self.query.name, unix_s) for name in self.query.query.inputs)
 
     def close_window(self, unix_s: float, interval_s: float) -> QueryWindow:
         """Everything since the last call, `interval_s` ago, up to now or to where the running batch began."""

@@ -29,13 +29,13 @@ from sluice.spark.pipeline.folders import (
 from sluice.spark.pipeline.read_limit import ReadLimit
 from sluice.spark.placed.placing import Placing
 from sluice.spark.session import session_settings
-from sluice.spark.topic import ReaderControl, Topic
-from sluice.spark.topic.sink import TopicSink
-from sluice.spark.topic.source import stream_from
+from sluice.spark.topic import ReaderControl
+from sluice.spark.topic.interface import BatchSink, RecordLog, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 POLL_S = 0.02
 BOUNDARY_TRIES = 5
@@ -71,6 +71,9 @@ class OperatorQuery:
         folders: Folders,
         settings: QuerySettings,
         state: QueryState,
+        *,
+        store: TopicStore,
+        topics: Mapping[str, RecordLog],
         placing: Placing | None = None,
     ) -> None:
         self.query = query
@@ -79,6 +82,9 @@ class OperatorQuery:
         self._folders = folders
         self._settings = settings
         self._placing = placing
+        self._store = store
+        self._topics = topics
+        self._sink: BatchSink | None = None
         self._streaming: StreamingQuery | None = None
         self._start_failure: Failure | None = None
         self._lock = threading.RLock()
@@ -138,19 +144,17 @@ class OperatorQuery:
 
     def _start(self) -> None:
         frames = [
-            stream_from(
+            self._store.stream(
                 self._spark,
-                self._folders.topic(topic),
+                topic,
                 consumer=self.name,
                 control=self._folders.control(self.name, topic),
                 places=self._folders.places(self.name) if self._placing else None,
             )
             for topic in self.query.inputs
         ]
-        sink = TopicSink(self._folders.topic(self.query.output), producer=self.name)
         writer = (
-            self.query.build(frames)
-            .writeStream.foreachBatch(sink)
+            self._to_sink(self.query.build(frames).writeStream)
             .outputMode(self.query.output_mode)
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
@@ -166,6 +170,14 @@ class OperatorQuery:
             self._placing.on_start(self.name, self._streaming)
         while self.is_initialising:
             time.sleep(POLL_S)
+
+    def _to_sink(self, writer: DataStreamWriter) -> DataStreamWriter:
+        sink = self.query.sink
+        if sink is not None and sink.format is not None:
+            return writer.format(sink.format).options(**sink.options)
+        self._sink = sink.write if sink is not None else self._store.sink(self.query.output, producer=self.name)
+        assert self._sink is not None
+        return writer.foreachBatch(self._sink)
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""
@@ -226,10 +238,15 @@ class OperatorQuery:
         else:
             self.start()
 
+    def written_records(self, batch_id: int) -> int | None:
+        """What its sink counted of a batch; null for one that does not count, whose stages tell. To be asked once."""
+        counts: dict[int, int] = getattr(self._sink, "written_records", {})
+        return counts.pop(batch_id, None)
+
     def acknowledge(self) -> None:
         """Record in its topics what is done. The source does so when the next batch begins, which a stop prevents."""
         for topic, offset in committed_offsets(self._folders.checkpoint(self.name)).items():
-            Topic.open(self._folders.topic(topic)).acknowledge(self.name, offset)
+            self._topics[topic].acknowledge(self.name, offset)
 
     def rewrite_state(self, partitions: int) -> None:
         """Move the state of the stopped query into another number of partitions; none before its first batch."""
@@ -287,7 +304,7 @@ class OperatorQuery:
 
     def _bounds(self) -> dict[str, int]:
         bound = self._settings.topic_bound_records
-        return {} if bound is None else {str(self._folders.topic(self.query.output)): bound}
+        return {} if bound is None or self.query.sink is not None else {self._topics[self.query.output].locator: bound}
 
 
 def _smoothed(old: Mapping[str, float], new: Mapping[str, float]) -> dict[str, float]:

@@ -16,11 +16,12 @@ from sluice.spark.pipeline.compile import CompiledPipeline, Query
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState, last_batches, state_partitions_of
+from sluice.spark.pipeline.inflow import Inflow
 from sluice.spark.pipeline.query import OperatorQuery, QuerySettings
 from sluice.spark.placed.placing import Moves, PlacedQuery, Placing
 from sluice.spark.placed.workers import Workers
-from sluice.spark.topic import Topic
-from sluice.spark.topic.sink import arrow_schema
+from sluice.spark.topic.interface import RecordLog, TopicStore
+from sluice.spark.topic.store import EmbeddedTopics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,14 +55,19 @@ class Runtime:
         root: Path,
         settings: QuerySettings,
         *,
+        store: TopicStore | None = None,
         places: bool = False,
     ) -> None:
         self.compiled = compiled
-        self.folders = Folders(root, {name: Path(spec.topic) for name, spec in pipeline.sources.items() if spec.topic})
+        self.folders = Folders(root, {name: Path(topic) for name, topic in pipeline.named_topics().items()})
         self._spark = spark
         self._settings = settings
         self.placing = Placing(spark, self._placed_queries()) if places else None
-        self.topics: dict[str, Topic] = {}
+        self._store = store or EmbeddedTopics(self.folders.topic)
+        self.topics: dict[str, RecordLog] = {}
+        self._spec = pipeline
+        self.inflows: dict[str, Inflow] = {}
+        """Queries that bring records from sources that are no topics."""
         self.queries: dict[str, OperatorQuery] = {}
         self.restarts: list[Restart] = []
         """Every restart after a failure, oldest first."""
@@ -74,16 +80,27 @@ class Runtime:
         A folder that holds a run before this one goes on with that run's plan instead.
         """
         states = self._states(parallelism)
-        self.topics = {
-            name: Topic.create(self.folders.topic(name), arrow_schema(schema))
-            for name, schema in self.compiled.topic_schemas().items()
-        }
+        self.topics = {name: self._store.create(name, schema) for name, schema in self.compiled.topic_schemas().items()}
         self._register_consumers()
         self.queries = {
             query.name: OperatorQuery(
-                query, self._spark, self.folders, self._settings, states[query.name], self.placing
+                query,
+                self._spark,
+                self.folders,
+                self._settings,
+                states[query.name],
+                store=self._store,
+                topics=self.topics,
+                placing=self.placing,
             )
             for query in self.compiled.queries
+        }
+        self.inflows = {
+            name: Inflow(
+                spec, self._spark, self.folders, self._settings, self._store.sink(name, producer=name, same_tasks=False)
+            )
+            for name, spec in self._spec.sources.items()
+            if spec.read is not None
         }
         self._save()
         for query in self.queries.values():
@@ -95,6 +112,8 @@ class Runtime:
     def start(self) -> None:
         """Start every operator that was prepared."""
         self._at_once(_start_or_fail)
+        for inflow in self.inflows.values():
+            inflow.start()
         self.restart_failed()
 
     def restart_failed(self) -> list[Restart]:
@@ -103,7 +122,8 @@ class Runtime:
         To be called every second: it never waits for a pause, but notes when the restart is due. The restarts of this
         call are returned; `restarts` has all of them.
         """
-        done = []
+        done = [restart for inflow in self.inflows.values() if (restart := inflow.restart_if_failed()) is not None]
+        self.restarts += done
         for name, query in self.queries.items():
             if (failure := query.failure()) is None:
                 self._restart_due_s.pop(name, None)
@@ -131,7 +151,7 @@ class Runtime:
         """Unless the output is to be kept, drop what nobody reads."""
         if not self._settings.keep_output:
             for topic in self._unread_topics():
-                topic.acknowledge(DISCARD, topic.end_offset())
+                topic.acknowledge(DISCARD, topic.end_position())
 
     def query_of_run(self, run_id: str) -> OperatorQuery | None:
         return next((query for query in self.queries.values() if run_id in query.run_ids), None)
@@ -184,6 +204,8 @@ class Runtime:
 
     def stop(self) -> None:
         """Every query comes to its batch boundary, all at the same time."""
+        for inflow in self.inflows.values():
+            inflow.stop()
         self._at_once(OperatorQuery.stop_at_boundary)
 
     def _at_once(self, act: Callable[[OperatorQuery], None]) -> None:
@@ -280,9 +302,13 @@ class Runtime:
             else:
                 unread.register(DISCARD)
 
-    def _unread_topics(self) -> list[Topic]:
+    def _unread_topics(self) -> list[RecordLog]:
         read = {topic for query in self.compiled.queries for topic in query.inputs}
-        return [self.topics[query.output] for query in self.compiled.queries if query.output not in read]
+        return [
+            self.topics[query.output]
+            for query in self.compiled.queries
+            if query.sink is None and query.output not in read
+        ]
 
     def _save(self) -> None:
         """Operators that rescale together save from their own threads: the last one must have the newest states."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from sluice.spark import internals_placed
 from sluice.spark.internals_placed import TaskLog
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SOURCES = sorted((Path(__file__).parent / "java").glob("*.java"))
 PLACED_SOURCE = "sluice.placed.PlacedSource"
@@ -23,3 +24,11 @@ def load_classes(spark: SparkSession, folder: Path) -> None:
 
 def task_log(spark: SparkSession) -> TaskLog:
     return TaskLog(spark, TASK_LOG)
+
+
+def placed_stream(spark: SparkSession, source: str, options: Mapping[str, str], places: Path | None) -> DataFrame:
+    """A streaming source whose tasks run where the file `places` says; without one they run anywhere."""
+    if places is None:
+        return spark.readStream.format(source).options(**options).load()
+    placed = {"placed.format": source, "placed.plan": str(places)}
+    return spark.readStream.format(PLACED_SOURCE).options(**options, **placed).load()

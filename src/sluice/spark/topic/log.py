@@ -139,13 +139,31 @@ class Topic:
         """Nothing is kept for it any longer."""
         self._consumers.unregister(consumer)
 
+    @property
+    def locator(self) -> str:
+        return str(self.path)
+
+    def position(self, consumer: str) -> int:
+        return self._consumers.offset(consumer)
+
+    def end_position(self) -> int:
+        return self.end_offset()
+
+    def waiting_s(self, consumer: str, unix_s: float) -> float:
+        """By the time at which the record was committed."""
+        arrived_s = self.arrival_time_s(self.position(consumer))
+        return 0.0 if arrived_s is None else unix_s - arrived_s
+
+    def records_between(self, start: int, end: int) -> int:
+        return end - start
+
     def consumers(self) -> dict[str, int]:
         """Every registered consumer with the offset up to which it is done."""
         return self._consumers.offsets()
 
-    def acknowledge(self, consumer: str, offset: int) -> None:
-        """The consumer will never ask again for a record before `offset`. The Spark source does this by itself."""
-        self._consumers.acknowledge(consumer, offset)
+    def acknowledge(self, consumer: str, position: int) -> None:
+        """The consumer will never ask again for a record before `position`. The Spark source does this by itself."""
+        self._consumers.acknowledge(consumer, position)
 
     def lag_records(self, consumer: str) -> int:
         """Records committed but not yet finished by the consumer: exact, from the commit log alone."""

@@ -15,13 +15,14 @@ from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.job import SparkJob
-from sluice.spark.topic import Topic
+from sluice.spark.topic.interface import TopicStore
 from sluice.testing.answers.reference import ReferenceAnswer, Tables, comparable, inputs, whole
 from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, same_rows, wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+Output = Callable[[SparkEngine], pd.DataFrame]
 MOST_PARALLELISM = 4
 FLUSH_PATIENCE_S = 120.0
 REST_S = 1.5
@@ -38,9 +39,24 @@ class QueryCheck:
 
 
 def check_query(
-    answer: ReferenceAnswer, spark: SparkSession, root: Path, *, events: int, rescales: int, seed: int
+    answer: ReferenceAnswer,
+    spark: SparkSession | None,
+    root: Path,
+    *,
+    events: int,
+    rescales: int,
+    seed: int,
+    store: TopicStore | None = None,
+    output: Output | None = None,
+    pause_s: float = 0.0,
 ) -> QueryCheck:
-    """Every `blocks / rescales` blocks all operators get another parallelism while records flow."""
+    """Every `blocks / rescales` blocks all operators get another parallelism while records flow.
+
+    A folder that holds a check which was killed goes on with it: what was brought before is not brought again.
+    `output` reads the sink where it is not an embedded topic.
+    """
+    output = output or (lambda _: read_output(root, "out"))
+    is_resumed = (root / "plan.json").exists()
     began_s = time.monotonic()
     random = np.random.default_rng(seed)
     job = answer.job()
@@ -48,12 +64,13 @@ def check_query(
     blocks = inputs(job, events)
     tables = whole(blocks)
     expected = comparable(answer.answer(tables))
-    engine = SparkEngine(job.pipeline, root, slots=32, spark=spark, settings=QUICK)
+    engine = SparkEngine(job.pipeline, root, slots=32, spark=spark, settings=QUICK, store=store)
     names = engine.graph.names
     engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
         for number, block in enumerate(blocks):
-            _append(engine, block, "test", number)
+            if _append(engine, block, "test", number):
+                time.sleep(pause_s)
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
                 wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
                 target = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
@@ -61,12 +78,13 @@ def check_query(
                 assert not any(result.error for result in rescaled.values()), rescaled
         wait_until(lambda: drained(engine), engine, "drained pipeline")
         flush = answer.flush(job, tables)
-        flushes = _flush_until_complete(engine, flush, lambda: _is(_result(answer, root), expected))
+        flushes = _flush_until_complete(engine, flush, lambda: _is(_result(answer, output(engine)), expected))
     finally:
         count = engine.stop()
-    same_rows(_result(answer, root), expected)
+    same_rows(_result(answer, output(engine)), expected)
     assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
-    assert count.processed == sum(table.num_rows for table in tables.values()) + flushes * len(flush)
+    if not is_resumed:
+        assert count.processed == sum(table.num_rows for table in tables.values()) + flushes * len(flush)
     return QueryCheck(count.processed, len(expected), rescales, time.monotonic() - began_s)
 
 
@@ -108,10 +126,14 @@ def _is(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
     return True
 
 
-def _append(engine: SparkEngine, tables: Tables, producer: str, batch_id: int) -> None:
-    for source, table in tables.items():
-        topic: Topic = engine.runtime.topics[source]
-        topic.append(table.cast(topic.schema), producer=producer, batch_id=batch_id)
+def _append(engine: SparkEngine, tables: Tables, producer: str, batch_id: int) -> bool:
+    """Whether anything of it was new."""
+    topics = engine.runtime.topics
+    appended = [
+        topics[source].append(table.cast(topics[source].schema), producer=producer, batch_id=batch_id)
+        for source, table in tables.items()
+    ]
+    return any(one is not None for one in appended)
 
 
 def _read_some(engine: SparkEngine) -> bool:
@@ -123,5 +145,5 @@ def _read_some(engine: SparkEngine) -> bool:
     )
 
 
-def _result(answer: ReferenceAnswer, root: Path) -> pd.DataFrame:
-    return answer.final(comparable(read_output(root, "out")))
+def _result(answer: ReferenceAnswer, found: pd.DataFrame) -> pd.DataFrame:
+    return answer.final(comparable(found))

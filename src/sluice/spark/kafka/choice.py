@@ -1,0 +1,45 @@
+"""On which broker, and under which prefix, the topics of a run are: chosen once and kept beside its checkpoints."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+from sluice.errors import BadInputError
+from sluice.files import replace_file
+from sluice.spark.kafka.connection import Broker
+
+FILE = "topics.json"
+EMBEDDED = "folders"
+
+
+def chosen_broker(pipeline: str, url: str | None, root: Path) -> Broker | None:
+    """The broker asked for, or the one a run left here began with; None for embedded topics.
+
+    A run that begins gets a prefix of its own unless one is given: checkpoints and topics belong together.
+    """
+    path = root / FILE
+    asked = None if url is None else Broker.parse(url)
+    if path.exists():
+        kept = json.loads(path.read_text())["topics"]
+        before = None if kept == EMBEDDED else Broker.parse(kept)
+        if asked is not None and not _agrees(asked, before):
+            raise BadInputError(
+                f"{str(root)!r} holds a run with its topics in {kept}, not in {url}; use another folder"
+            )
+        return before
+    broker = asked and asked.with_prefix(asked.prefix or f"{pipeline}-{uuid.uuid4().hex[:8]}")
+    if broker is not None and (root / "plan.json").exists():
+        raise BadInputError(
+            f"{str(root)!r} holds a run with its topics in {EMBEDDED}, not in {url}; use another folder"
+        )
+    root.mkdir(parents=True, exist_ok=True)
+    replace_file(path, json.dumps({"topics": broker.url if broker else EMBEDDED}).encode(), durable=True)
+    return broker
+
+
+def _agrees(asked: Broker, before: Broker | None) -> bool:
+    if before is None:
+        return False
+    return asked.bootstrap == before.bootstrap and asked.prefix in (None, before.prefix)

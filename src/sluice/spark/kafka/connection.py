@@ -1,0 +1,95 @@
+"""Which broker, and how its clients are set up: `kafka://host:port[,host:port][/prefix][?config=client.properties]`.
+
+What a client needs beyond the address (SASL, TLS) is in a properties file with librdkafka's names. Every process reads
+that file itself: its content is never part of a URL, an option, a command line or anything that is written down.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from sluice.errors import BadInputError
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+SCHEME = "kafka://"
+TIMEOUT_S = 30.0
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
+_HOST = re.compile(r"[^\s,:/]+:\d{1,5}\Z")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Broker:
+    """Where the topics of a pipeline are. `prefix` begins the names of all it makes there."""
+
+    bootstrap: str
+    prefix: str | None = None
+    config: str | None = None
+
+    @classmethod
+    def parse(cls, url: str) -> Broker:
+        parts = urlsplit(url)
+        query = parse_qs(parts.query)
+        prefix = parts.path.strip("/") or None
+        hosts = parts.netloc.split(",")
+        if not url.startswith(SCHEME) or not all(map(_HOST.match, hosts)) or set(query) - {"config"}:
+            raise BadInputError(
+                f"topics must be {SCHEME}host:port[,host:port][/prefix][?config=client.properties], got {url!r}"
+            )
+        if prefix is not None and not _NAME.match(prefix):
+            raise BadInputError(f"a prefix of Kafka topics has letters, digits, '.', '_' and '-', got {prefix!r}")
+        config = query.get("config", [None])[0]
+        if config is not None and not Path(config).is_file():
+            raise BadInputError(f"no file {config!r} with settings of Kafka clients")
+        return cls(bootstrap=parts.netloc, prefix=prefix, config=str(Path(config).resolve()) if config else None)
+
+    @property
+    def url(self) -> str:
+        config = f"?config={quote(self.config, safe='/')}" if self.config else ""
+        return f"{SCHEME}{self.bootstrap}{'/' + self.prefix if self.prefix else ''}{config}"
+
+    def with_prefix(self, prefix: str) -> Broker:
+        return replace(self, prefix=prefix)
+
+    def name_of(self, dataset: str) -> str:
+        return f"{self.prefix}.{dataset}" if self.prefix else dataset
+
+    def client(self, **settings: Any) -> dict[str, Any]:
+        """Settings of one client. Errors are reported where they are handled: librdkafka logs nothing."""
+        own = {name.replace("_", "."): value for name, value in settings.items()}
+        return {"bootstrap.servers": self.bootstrap, "log_level": 0, **read_properties(self.config), **own}
+
+    def admin(self) -> AdminClient:
+        client: AdminClient = clients().admin.AdminClient(self.client())
+        return client
+
+
+def read_properties(path: str | None) -> dict[str, str]:
+    """A file of `name=value` lines; what is wrong with it is said without quoting a value."""
+    if path is None:
+        return {}
+    found = {}
+    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith(("#", "!")):
+            continue
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise BadInputError(f"{path!r}, line {number}: expected name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def clients() -> Any:
+    """The module of Kafka's clients; bad input where it is not installed."""
+    try:
+        import confluent_kafka
+        import confluent_kafka.admin
+    except ImportError as error:
+        raise BadInputError("Kafka topics need confluent-kafka; install sluice[kafka]") from error
+    return confluent_kafka

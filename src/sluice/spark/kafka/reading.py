@@ -1,0 +1,92 @@
+"""Reading ranges of offsets: what tasks do, and what the driver asks of single records.
+
+A process keeps one consumer per broker: making one costs more than a small range. It has no group to join.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from sluice.errors import SluiceError
+from sluice.spark.kafka.connection import Broker, clients
+
+Range = tuple[int, int, int]
+"""Partition, first offset, one past the last."""
+MESSAGES_PER_CALL = 8_192
+WAIT_S = 0.05
+SILENCE_S = 60.0
+"""A broker that gives nothing of what it has for so long is gone; the task fails and is tried again."""
+QUEUED_KB = 8_192
+"""Read ahead at most so much: a task reads a part of a partition, what lies behind it is of no use."""
+
+_consumers: dict[Broker, Any] = {}
+
+
+def consumer_of(broker: Broker) -> Any:
+    if broker not in _consumers:
+        _consumers[broker] = clients().Consumer(
+            broker.client(
+                group_id="sluice.reader",
+                enable_auto_commit=False,
+                enable_auto_offset_store=False,
+                isolation_level="read_committed",
+                enable_partition_eof=True,
+                auto_offset_reset="error",
+                fetch_wait_max_ms=10,
+                queued_max_messages_kbytes=QUEUED_KB,
+            )
+        )
+    return _consumers[broker]
+
+
+def read_ranges(broker: Broker, topic: str, ranges: Sequence[Range]) -> Iterator[list[Any]]:
+    """The committed messages of some ranges, each of another partition, in portions."""
+    kafka = clients()
+    consumer = consumer_of(broker)
+    ends = {partition: end for partition, start, end in ranges if end > start}
+    consumer.assign([kafka.TopicPartition(topic, partition, start) for partition, start, end in ranges if end > start])
+    heard_s = time.monotonic()
+    while ends:
+        messages = consumer.consume(MESSAGES_PER_CALL, WAIT_S)
+        wanted = []
+        for message in messages:
+            error, partition = message.error(), message.partition()
+            if error is None:
+                end = ends.get(partition, -1)
+                if message.offset() < end:
+                    wanted.append(message)
+                if message.offset() + 1 >= end:
+                    ends.pop(partition, None)
+            elif error.code() == kafka.KafkaError._PARTITION_EOF:
+                ends.pop(partition, None)
+            elif not error.retriable() and error.code() not in _passing(kafka):
+                raise SluiceError(f"topic {topic!r}, partition {partition}: {error.str()}")
+        if wanted:
+            heard_s = time.monotonic()
+            yield wanted
+        elif time.monotonic() > heard_s + SILENCE_S:
+            raise SluiceError(f"topic {topic!r}: {broker.bootstrap} gave no records for {SILENCE_S:g} s")
+
+
+def _passing(kafka: Any) -> set[int]:
+    """What happens while a broker restarts: the client tries again by itself."""
+    errors = kafka.KafkaError
+    return {errors._ALL_BROKERS_DOWN, errors._TRANSPORT, errors._TIMED_OUT, errors._RESOLVE}
+
+
+def count_records(broker: Broker, topic: str, ranges: Sequence[Range]) -> int:
+    return sum(len(messages) for messages in read_ranges(broker, topic, ranges))
+
+
+def first_timestamps_s(broker: Broker, topic: str, offsets: Mapping[int, int]) -> dict[int, float]:
+    """Partition -> Unix time of the first record from this offset on; none for one without a record."""
+    found: dict[int, float] = {}
+    ranges = [(partition, offset, 2**62) for partition, offset in offsets.items()]
+    for messages in read_ranges(broker, topic, ranges):
+        for message in messages:
+            found.setdefault(message.partition(), message.timestamp()[1] / 1000)
+        if len(found) == len(offsets):
+            break
+    return found

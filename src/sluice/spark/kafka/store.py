@@ -1,0 +1,71 @@
+"""Topics of a broker as the edges of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sluice.errors import BadInputError, SluiceError
+from sluice.spark.kafka.commits import COMMITS, COMMITS_SETTINGS
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
+from sluice.spark.kafka.log import KafkaTopic
+from sluice.spark.kafka.rows import decoded
+from sluice.spark.kafka.sink import KafkaSink
+from sluice.spark.kafka.source import messages_from
+from sluice.spark.topic.sink import arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+PARTITIONS = 4
+"""Of topics made here. Tasks read pieces of partitions, so this bounds no parallelism."""
+TOPIC_SETTINGS = {"message.timestamp.type": "LogAppendTime"}
+
+
+@dataclass
+class KafkaTopics:
+    """`external` names topics of others by dataset; all the rest are `PREFIX.DATASET`."""
+
+    broker: Broker
+    external: Mapping[str, str] = field(default_factory=dict)
+    logs: dict[str, KafkaTopic] = field(default_factory=dict)
+    _schemas: dict[str, StructType] = field(default_factory=dict)
+
+    def create(self, name: str, schema: StructType) -> KafkaTopic:
+        if not self.logs:
+            self._make(self.broker.name_of(COMMITS), 1, COMMITS_SETTINGS)
+        topic = self.external.get(name)
+        if topic is None:
+            topic = self.broker.name_of(name)
+            self._make(topic, PARTITIONS, TOPIC_SETTINGS)
+        self.logs[name] = KafkaTopic(self.broker, topic, arrow_schema(schema))
+        self._schemas[name] = schema
+        return self.logs[name]
+
+    def stream(
+        self, spark: SparkSession, name: str, *, consumer: str, control: Path, places: Path | None = None
+    ) -> DataFrame:
+        messages = messages_from(spark, self.logs[name], name, consumer=consumer, control=control, places=places)
+        return decoded(messages, self._schemas[name])
+
+    def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> KafkaSink:
+        log = self.logs[name]
+        return KafkaSink(self.broker, log.name, log.partitions, producer, one_part=not same_tasks)
+
+    def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
+        kafka = clients()
+        new = kafka.admin.NewTopic(topic, partitions, config=dict(settings))
+        admin = self.broker.admin()  # lives until the answer is there
+        (made,) = admin.create_topics([new], request_timeout=TIMEOUT_S).values()
+        try:
+            made.result(TIMEOUT_S)
+        except kafka.KafkaException as error:
+            code = error.args[0].code()
+            if code == kafka.KafkaError.TOPIC_ALREADY_EXISTS:
+                return
+            if code in (kafka.KafkaError._TIMED_OUT, kafka.KafkaError._TRANSPORT, kafka.KafkaError._ALL_BROKERS_DOWN):
+                raise BadInputError(f"no broker answers at {self.broker.bootstrap!r}") from error
+            raise SluiceError(f"topic {topic!r} was not made: {error.args[0].str()}") from error

@@ -1,0 +1,144 @@
+"""What all our sources have in common: they are asked anew for every batch, and a small file steers them.
+
+Spark keeps one reader per input of a query in a Python process beside the driver and asks it at every micro-batch;
+only `read` runs in the tasks. How many partitions and rows a batch gets is therefore read anew for every batch, and a
+running query changes its parallelism without a stop. The number is part of the batch's end offset: a batch that is
+replayed after a crash has the same tasks, whatever the parallelism is by then.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from sluice.spark.topic.control import HeldBack, ReaderControl
+from sluice.spark.topic.interface import Position, RecordLog, open_log
+from sluice.spark.topic.pacing import SlotClock
+
+MOST_ROWS = 2**62
+"""Spark asks for the default limit once, at the start; the real one is in the control file and changes."""
+
+Offset = dict[str, Any]
+"""`{"topic": name of the dataset, "offset": position}`: the name tells the inputs of a join apart in progress events.
+
+The end of a batch also has its number of `partitions`, and that of a paced one its `head_start_s`, so that progress
+events tell how long its slots worked.
+"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    slot_rate: float | None
+    head_start_s: float
+
+
+class SteeredReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A source over a `RecordLog`; what differs between logs is abstract."""
+
+    def __init__(self, locator: str, name: str, consumer: str, control: Path) -> None:
+        self._locator = locator
+        self._name = name
+        self._consumer = consumer
+        self._control_path = control
+        self._log: RecordLog | None = None
+        self._bounded: dict[str, RecordLog] = {}
+        self._held: HeldBack | None = None
+        self._target: Position = None
+        self._slots = SlotClock(time.time())
+
+    @abstractmethod
+    def planned(self, start: Position, end: Position, parts: int, pace: Pace) -> list[InputPartition]:
+        """Exactly so many partitions."""
+
+    @abstractmethod
+    def limited(self, start: Position, end: Position, most_records: int) -> Position:
+        """`end`, or as far from `start` as that many records."""
+
+    @abstractmethod
+    def count(self, start: Position, end: Position) -> int: ...
+
+    @abstractmethod
+    def arrived_s(self, start: Position) -> float | None:
+        """Unix time at which the first record from there on came; null where that is not known."""
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return self._offset(self.log.register(self._consumer))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(MOST_ROWS)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        """Asked only when the batch that ended at `start` is in Spark's commit log: nothing before it is read again."""
+        first = start["offset"]
+        self.log.acknowledge(self._consumer, first)
+        control = ReaderControl.load(self._control_path)
+        if control.paused or (self._target is None and self._is_held(control)):
+            self._slots.rest(time.time())
+            return start
+        end = self.log.end_position() if self._target is None else self._target
+        if isinstance(limit, ReadMaxRows):
+            end = self.limited(first, end, min(limit.max_rows, control.max_records_per_batch or MOST_ROWS))
+        if self.count(first, end) <= 0:
+            return start
+        return {**self._offset(end), "partitions": control.partitions, **self._head_start(control, first, end)}
+
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        return self._offset(self.log.end_position())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self.log.end_position()
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        if start["offset"] == end["offset"]:
+            return []
+        control = ReaderControl.load(self._control_path)
+        parts = int(end.get("partitions", control.partitions))
+        pace = Pace(control.slot_rate, end.get("head_start_s", 0.0))
+        return self.planned(start["offset"], end["offset"], parts, pace)
+
+    @property
+    def log(self) -> RecordLog:
+        if self._log is None:
+            self._log = open_log(self._locator)
+        return self._log
+
+    def _offset(self, position: Position) -> Offset:
+        return {"topic": self._name, "offset": position}
+
+    def _head_start(self, control: ReaderControl, first: Position, end: Position) -> dict[str, float]:
+        if control.slot_rate is None:
+            return {}
+        now_s = time.time()
+        arrived_s = self.arrived_s(first)
+        head_start_s = self._slots.head_start_s(
+            now_s,
+            arrived_s=now_s if arrived_s is None else arrived_s,
+            records=self.count(first, end),
+            rate=control.slot_rate * control.partitions,
+        )
+        return {"head_start_s": round(head_start_s, 3)}
+
+    def _is_held(self, control: ReaderControl) -> bool:
+        """Whether a topic this operator writes to is full; every change is noted for the runtime."""
+        bounds = control.bounded_topics.items()
+        held = any(self._bounded_topic(locator).slowest_lag_records() > most for locator, most in bounds)
+        account = (self._held or HeldBack()).noting(held, time.time())
+        if account is not self._held:
+            account.save_beside(self._control_path)
+            self._held = account
+        return held
+
+    def _bounded_topic(self, locator: str) -> RecordLog:
+        if locator not in self._bounded:
+            self._bounded[locator] = open_log(locator)
+        return self._bounded[locator]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Tasks get the reader without its open topics."""
+        return {**self.__dict__, "_log": None, "_bounded": {}}

@@ -1,0 +1,77 @@
+"""Addresses of brokers, and where the settings of clients may appear: in no text that anybody writes down."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sluice.errors import BadInputError
+from sluice.spark.kafka.choice import chosen_broker
+from sluice.spark.kafka.connection import Broker
+from sluice.spark.kafka.log import KafkaTopic
+
+SECRET = "correct-horse-battery"
+
+
+@pytest.fixture
+def properties(tmp_path: Path) -> Path:
+    path = tmp_path / "client.properties"
+    path.write_text(f"# of the test\nsecurity.protocol=SASL_SSL\nsasl.username=me\nsasl.password={SECRET}\n")
+    return path
+
+
+def test_an_address_has_hosts_a_prefix_and_a_file_of_settings(properties: Path) -> None:
+    broker = Broker.parse(f"kafka://a:9092,b:9093/shop?config={properties}")
+    assert (broker.bootstrap, broker.prefix) == ("a:9092,b:9093", "shop")
+    assert broker.name_of("bids") == "shop.bids"
+    assert Broker.parse(broker.url) == broker
+
+
+@pytest.mark.parametrize(
+    "url", ["kafka://", "kafka://host", "http://a:1", "kafka://a:1/x y", "kafka://a:1?password=x", "a:9092"]
+)
+def test_an_address_that_is_none_is_quoted(url: str) -> None:
+    with pytest.raises(BadInputError, match="got"):
+        Broker.parse(url)
+
+
+def test_settings_reach_the_client_and_nothing_else(properties: Path, tmp_path: Path) -> None:
+    broker = chosen_broker("shop", f"kafka://a:9092?config={properties}", tmp_path / "root")
+    assert broker is not None
+    client = broker.client(group_id="g")
+    assert (client["sasl.password"], client["group.id"]) == (SECRET, "g")
+    topic = KafkaTopic(broker, broker.name_of("bids"), registered=["map"])
+    saved = (tmp_path / "root" / "topics.json").read_text()
+    for written in (broker.url, repr(broker), topic.locator, repr(topic), saved):
+        assert SECRET not in written
+        assert str(properties) in written or written == repr(topic)
+    assert KafkaTopic.open(topic.locator).broker == broker
+    assert KafkaTopic.open(topic.locator).registered == ["map"]
+
+
+def test_a_broken_file_of_settings_is_not_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(f"sasl.username=me\n{SECRET}\n")
+    with pytest.raises(BadInputError, match="line 2: expected name=value") as raised:
+        Broker.parse(f"kafka://a:9092?config={path}").client()
+    assert SECRET not in str(raised.value)
+
+
+def test_a_run_keeps_its_broker_and_prefix(tmp_path: Path) -> None:
+    first = chosen_broker("q5", "kafka://a:9092", tmp_path)
+    assert first is not None
+    assert first.prefix is not None
+    assert first.prefix.startswith("q5-")
+    assert chosen_broker("q5", None, tmp_path) == first
+    assert chosen_broker("q5", "kafka://a:9092", tmp_path) == first
+    with pytest.raises(BadInputError, match="use another folder"):
+        chosen_broker("q5", "kafka://b:9092", tmp_path)
+    assert json.loads((tmp_path / "topics.json").read_text())["topics"] == first.url
+
+
+def test_a_run_with_embedded_topics_does_not_move_to_a_broker(tmp_path: Path) -> None:
+    assert chosen_broker("q5", None, tmp_path) is None
+    with pytest.raises(BadInputError, match="topics in folders"):
+        chosen_broker("q5", "kafka://a:9092", tmp_path)

@@ -1,0 +1,103 @@
+"""Pipelines over a real broker: exact output through rescales, and through a writer that dies in a transaction."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from sluice.control.engine import wait
+from sluice.model import Target
+from sluice.spark.kafka.commits import Part, PartWriter, read_markers
+from sluice.spark.kafka.connection import Broker
+from sluice.spark.kafka.log import KafkaTopic
+from sluice.spark.kafka.store import KafkaTopics
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.job import load_pipeline
+from sluice.testing.answers.check import check_query
+from sluice.testing.answers.reference import ANSWERS
+from sluice.testing.exactly_once.rescaling import QUICK, drained, wait_until
+from sluice.testing.kafka import make_topic, read_frame, read_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka]
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize("query", ["q1", "q8"])
+def test_the_answer_is_exact_over_rescales(query: str, spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    broker = Broker(bootstrap=kafka, prefix=f"answers-{query}")
+    (answer,) = [one for one in ANSWERS if one.query == query]
+    checked = check_query(
+        answer,
+        spark,
+        tmp_path / "root",
+        events=6_000,
+        rescales=3,
+        seed=1,
+        store=KafkaTopics(broker),
+        output=lambda engine: read_frame(kafka, broker.name_of("out"), engine.runtime.topics["out"].schema),
+    )
+    assert checked.results > 0
+
+
+def test_what_a_dead_writer_left_open_is_never_seen(kafka: str) -> None:
+    broker = Broker(bootstrap=kafka, prefix="dead")
+    for name, partitions in (("dead.commits", 1), ("dead.out", 2)):
+        make_topic(kafka, name, partitions)
+    part = Part("dead.out", "op", 3)
+    done, dying = PartWriter(broker, part), PartWriter(broker, Part("dead.out", "op", 4))
+    done.write([{"value": b"kept"}], partition=0)
+    done.commit(7)
+    dying.write([{"value": b"lost"}], partition=0)
+    assert read_values(kafka, "dead.out", until=1) == [b"kept"]
+    heir = PartWriter(broker, Part("dead.out", "op", 4))
+    assert (PartWriter(broker, part).last_batch_id(), heir.last_batch_id()) == (7, -1)
+    heir.write([{"value": b"written again"}], partition=0)
+    heir.commit(7)
+    with pytest.raises(Exception, match=r"(?i)fenced|epoch|fatal|invalid"):
+        dying.commit(7)
+    assert read_values(kafka, "dead.out") == [b"kept", b"written again"]
+    assert read_markers(broker) == {part.key: 7, "dead.out|op|4": 7}
+
+
+def test_a_program_appends_a_batch_once(kafka: str) -> None:
+    broker = Broker(bootstrap=kafka, prefix="program")
+    for name, partitions in (("program.commits", 1), ("program.in", 3)):
+        make_topic(kafka, name, partitions)
+    table = pa.table({"id": [1, 2]})
+    first = KafkaTopic(broker, "program.in")
+    assert first.append(table, producer="generator", batch_id=4) == 4
+    again = KafkaTopic.open(first.locator)
+    assert again.append(table, producer="generator", batch_id=4) is None
+    assert again.last_batch_id("generator") == 4
+    start = again.register("reader")
+    assert again.records_between(start, again.end_position()) == 2
+    assert again.lag_records("reader") == 3  # and the mark that ends the transaction
+    assert again.waiting_s("reader", 2e10) > 0
+    again.acknowledge("reader", again.end_position())
+    assert (again.lag_records("reader"), again.waiting_s("reader", 2e10)) == (0, 0)
+
+
+def test_the_example_goes_from_a_topic_of_the_user_to_another(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    for name in ("orders", "large-orders"):
+        make_topic(kafka, name, 2)
+    pipeline = load_pipeline(str(EXAMPLES / "pipeline_kafka.py"))
+    store = KafkaTopics(Broker(bootstrap=kafka, prefix="example"), pipeline.named_topics())
+    engine = SparkEngine(pipeline, tmp_path, slots=4, spark=spark, settings=QUICK, store=store)
+    engine.start(Target(parallelism={"large": 3}))
+    try:
+        rows = pa.table({"id": range(100), "amount": [float(2 * number) for number in range(100)]})
+        engine.runtime.topics["bought"].append(rows, producer="shop", batch_id=0)
+        wait_until(lambda: len(read_values(kafka, "large-orders")) >= 49 and drained(engine), engine, "output")
+        wait(engine, 0.1)
+    finally:
+        count = engine.stop()
+    found = [json.loads(value)["id"] for value in read_values(kafka, "large-orders")]
+    assert sorted(found) == list(range(51, 100))
+    assert (count.processed, count.lost, count.duplicated) == (100, 0, 0)
