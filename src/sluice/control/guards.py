@@ -34,6 +34,8 @@ class Situation:
     observation: Observation
     last_action_s: float | None = None
     shortages: Mapping[str, Shortage] = field(default_factory=dict)
+    pinned: Mapping[str, int] = field(default_factory=dict)
+    """Parallelism that a person has set: it takes the place of the policy's, and is bounded like it."""
 
     @property
     def time_s(self) -> float:
@@ -68,16 +70,21 @@ class Guards:
     def apply(self, recommendation: Recommendation, situation: Situation) -> GuardResult:
         """Guard one recommendation; operators it does not name keep their target."""
         current = situation.target
-        if recommendation.is_hold:
+        pinned = {name: count for name, count in situation.pinned.items() if name in current.parallelism}
+        if recommendation.is_hold and all(current.parallelism[name] == count for name, count in pinned.items()):
             return GuardResult(current, ())
         notes: list[str] = []
         named = recommendation.parallelism.keys() | recommendation.sizes.keys()
         counts = {name: self._recommended(recommendation, name, count) for name, count in current.parallelism.items()}
         counts = self._over_provision(counts, named, notes)
+        counts = _noted(counts, {**counts, **pinned}, "pinned by hand", notes)
         counts = self._limit_step(counts, current.parallelism, notes)
         counts = self._bound(counts, situation.graph, notes)
         if situation.graph.shared:
-            counts = self._share(counts, situation.observation, notes)
+            one = max(counts[name] for name in pinned) if pinned else None
+            counts = (
+                dict.fromkeys(counts, one) if one is not None else self._share(counts, situation.observation, notes)
+            )
         counts = self._fit(counts, situation.graph, notes)
         counts = _without_shortages(counts, situation, notes)
         sizes = _fitted_sizes({**current.sizes, **recommendation.sizes}, counts, notes)
