@@ -19,6 +19,7 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
+from sluice.cli.run_page import NoPage, RunPage
 from sluice.cli.settings import parse_settings
 from sluice.cli.view import RunView
 from sluice.control.guards import Guards
@@ -135,6 +136,16 @@ def run_command(
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and record, but change nothing.")] = False,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show the run on a local page; on a terminal until Ctrl-C.")
+    ] = False,
+    dashboard_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the page; default: 8642, or one that is free.")
+    ] = None,
+    dashboard_host: Annotated[str, typer.Option(help="Address of the page.")] = "127.0.0.1",
+    dashboard_token: Annotated[
+        str | None, typer.Option(envvar="SLUICE_DASHBOARD_TOKEN", help="Who has it may use the page's controls.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Run a pipeline under a scaling policy and say what came of it.
@@ -175,19 +186,25 @@ def run_command(
         placing=placing,
     )
     store = MemoryStore(memory, policy) if memory else None
+    page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
     if engine == "spark" and recommends_sizes(spec.policy):
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
-    if engine == "spark":
-        settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
-        with working_folder(root, resume=resume) as folder:
-            recorded = _run_on_spark(spec, settings_of_spark, folder, out, store, title=pipeline, quiet=as_json)
-    else:
-        recorded = _run_with_progress(spec, out, store, quiet=as_json)
-    summary = summarise(*recorded, spec.slo_s)
-    if out:
-        replace_file(out / "summary.json", summary.model_dump_json(indent=2).encode(), durable=True)
-        _draw(out)
-    _show(summary, out, as_json)
+    with page:
+        if engine == "spark":
+            settings_of_spark = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
+            with working_folder(root, resume=resume) as folder:
+                recorded = _run_on_spark(
+                    spec, settings_of_spark, folder, out, store, page, title=pipeline, quiet=as_json
+                )
+        else:
+            recorded = _run_with_progress(spec, out, store, page, quiet=as_json)
+        summary = summarise(*recorded, spec.slo_s)
+        if out:
+            replace_file(out / "summary.json", summary.model_dump_json(indent=2).encode(), durable=True)
+            _draw(out)
+        _show(summary, out, as_json)
+        if not as_json:
+            page.stay()
 
 
 def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
@@ -225,6 +242,7 @@ def _run_on_spark(
     root: Path,
     out: Path | None,
     store: MemoryStore | None,
+    page: NoPage,
     *,
     title: str,
     quiet: bool,
@@ -234,6 +252,7 @@ def _run_on_spark(
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)
     journal, recorded = _journal(out, appends=has_saved_run(root))
+    page.show(journal)
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, settings, root)
@@ -241,7 +260,16 @@ def _run_on_spark(
         interrupted = engine.clock.interrupted
         with signals_set(interrupted):
             try:
-                run(spec, engine, initial, journal, store=store, on_report=view.add, should_stop=interrupted.is_set)
+                run(
+                    spec,
+                    engine,
+                    initial,
+                    journal,
+                    store=store,
+                    on_report=view.add,
+                    should_stop=interrupted.is_set,
+                    switches=page.switches,
+                )
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)
                 raise
@@ -288,9 +316,12 @@ def signals_set(event: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | None, *, quiet: bool) -> Recorded:
+def _run_with_progress(
+    spec: RunSpec, out: Path | None, store: MemoryStore | None, page: NoPage, *, quiet: bool
+) -> Recorded:
     engine, initial = simulated_engine(spec)
     journal, recorded = _journal(out)
+    page.show(journal)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[doing]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("simulating", total=spec.whole_duration_s, doing="")
@@ -299,7 +330,8 @@ def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | Non
             time_s, slots = report.cycle.time_s, report.cycle.target.slots
             progress.update(task, completed=time_s, doing=f"{time_s / 60:.0f} min, {slots} slots")
 
-        run(spec, engine, initial, journal, store=store, on_report=None if quiet else on_report)
+        watcher = None if quiet else on_report
+        run(spec, engine, initial, journal, store=store, on_report=watcher, switches=page.switches)
     return recorded()
 
 

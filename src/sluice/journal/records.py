@@ -1,4 +1,4 @@
-"""The records of a journal: what runs, every cycle, what came of its action, what people did, the end. Typed, versioned.
+"""The records of a journal: what runs, every cycle, what came of its action, what people did, and the end. Typed.
 
 One record is one line of JSON. A cycle is written before its action, so that a crash in the middle of one leaves the
 intent on record; outcomes follow as they become known, each naming its cycle. `FORMAT` counts changes that an older

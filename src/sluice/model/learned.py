@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from sluice.model.base import Frozen, Name, NonNegative, Parallelism
@@ -50,7 +50,7 @@ class LoadForecast(Band):
 class Learned(Frozen):
     """Curves by operator and a forecast; what a policy does not learn is left out."""
 
-    curves: dict[Name, CapacityCurve] = {}
+    curves: dict[Name, CapacityCurve] = Field(default_factory=dict)
     forecast: LoadForecast | None = None
 
 
