@@ -3,7 +3,7 @@ import { byId, clock, el, fill, get, lasting, say, short } from "./dom.js";
 import { Chart } from "./chart.js";
 import { drawGraph } from "./graph.js";
 import { openControls } from "./controls.js";
-import { addOlder, openDecision, showBad, showCosts, showCurves, showDecisions, showPlacement, showShadow, showWhy } from "./panels.js";
+import { addOlder, openDecision, showBad, showCosts, showCurves, showDecisions, showFacts, showPlacement, showShadow, showWhy } from "./panels.js";
 
 const POINTS = 600;
 const WORDS = new Map([["keeps up", "Keeps up"], ["catches up", "Catches up"], ["falls behind", "Falls behind"], ["late", "Too late"], ["idle", "Idle"], ["waiting", "Waiting"], ["unknown", "Not known"]]);
@@ -45,6 +45,7 @@ function draw(data) {
   say("live", hand?.paused ? "paused" : hand?.dry_run || head.dry_run ? "dry run" : data.live ? "● live" : data.ended ? "ended" : "not live");
   byId("controls-open").hidden = !data.controls;
   document.title = `${WORDS.get(verdict.word) ?? verdict.word}: ${head.pipeline}`;
+  showFacts(data);
   showWhy(data);
   drawGraph(byId("graph"), data.operators, data.edges, head.shared);
   showCosts(data.costs, clairvoyant);

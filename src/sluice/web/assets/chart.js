@@ -50,7 +50,7 @@ export class Chart {
     const width = Math.max(240, this.host.clientWidth);
     const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
     const height = this.height * scale;
-    const room = { left: ROOM.left * scale, right: ROOM.right, top: ROOM.top, bottom: ROOM.bottom * scale };
+    const room = { left: ROOM.left * scale, right: ROOM.right, top: ROOM.top * scale, bottom: ROOM.bottom * scale };
     const times = this.rows.time_s;
     const { forecast, limit, marks = [] } = this.extra;
     const first = times.length ? times[0] : 0;

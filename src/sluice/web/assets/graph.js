@@ -21,7 +21,7 @@ export function condition({ busy, backpressure, lag, lag_rate: growing, instance
   if (target && target !== instances) return ["tight", target > instances ? "growing" : "shrinking"];
   if (growing > 0 && lag > 0 && busy !== null && busy >= FULL) return ["over", "falls behind"];
   if (busy !== null && busy >= FULL) return ["tight", "bottleneck"];
-  if (backpressure !== null && backpressure > 0.3) return ["tight", "held back"];
+  if (backpressure !== null && backpressure > 0.1) return ["tight", "held back"];
   if (busy === null) return ["", "unknown"];
   return ["ok", busy < 0.02 ? "idle" : "has room"];
 }

@@ -4,6 +4,15 @@ import { nice } from "./chart.js";
 
 const KINDS = { would_scale: "would scale (dry run)", scaled: "scaled", waiting: "requested, not there yet", partly: "partly failed", failed: "failed", unfulfilled: "not fulfilled in time", unreadable: "unreadable" };
 
+export function showFacts({ operators, head, costs }) {
+  const total = (key) => (head.shared ? Math.max(0, ...operators.map((one) => one[key] ?? 0)) : operators.reduce((sum, one) => sum + (one[key] ?? 0), 0));
+  const [there, wanted] = [total("instances"), total("target")];
+  const busiest = operators.filter(({ busy }) => busy !== null).sort((a, b) => b.busy - a.busy)[0];
+  say("tight", busiest && operators.length > 1 ? `Busiest: ${busiest.name}, ${Math.round(busiest.busy * 100)} %.` : "");
+  const facts = [[head.shared ? "executors" : "slots", wanted && wanted !== there ? `${there} → ${wanted}` : `${there}`], ["waiting records", short(total("lag"))], ["late windows", costs.known ? `${number(costs.late)} of ${number(costs.known)}` : "no objective"]];
+  fill(byId("facts"), facts.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
+}
+
 export function showWhy(data) {
   const last = data.last_decision;
   say("scaled", last ? `${last.kind === "would_scale" ? "Would have scaled" : "Last scaled"} at ${clock(last.time_s)}${last.kind && last.kind !== "scaled" && last.kind !== "would_scale" ? `, ${KINDS[last.kind] ?? last.kind}` : ""}` : "Has not scaled yet");
