@@ -26,7 +26,7 @@ export async function openControls(id, data) {
   const policy = el("select", { id: "policy-name" }, names.policies.map((name) => el("option", { value: name }, name)));
   fill(byId("controls-body"),
     el("p", { class: "soft" }, "Every use is on record in the journal and takes effect at the next decision."),
-    el("div", { class: "fields" }, el("label", {}, "Token", input)),
+    el("form", { class: "fields", on: { submit: (event) => event.preventDefault() } }, el("label", {}, "Token", input)),
     el("div", { class: "fields" }, button(state.paused ? "Resume" : "Pause", state.paused ? "resume" : "pause", {}, true), button(state.dry_run ? "End the dry run" : "Begin a dry run", "dry_run", { on: !state.dry_run })),
     el("div", { class: "fields" }, el("label", {}, "Operator", operator), el("label", {}, "Instances", count), button("Pin", "pin", () => ({ operator: operator.value, parallelism: Number(count.value) })), button("Unpin", "unpin", () => ({ operator: operator.value }))),
     el("div", { class: "fields" }, el("label", {}, "Policy", policy), button("Change the policy", "policy", () => ({ name: policy.value }))));
