@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 FIRST_LINE = re.compile(r'"""`sluice (?P<name>[\w-]+)`: (?P<help>.+?)(?:""")?$')
 HELP_WIDTH = 100
-EXTRAS = {"place": "placement", "strategies": "placement"}
+EXTRAS = {"place": "placement", "strategies": "placement", "dashboard": "dashboard"}
 """What the packages of a command come with; of all others it is `lab`."""
 
 

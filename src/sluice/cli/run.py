@@ -19,6 +19,7 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
+from sluice.cli.run_page import NoPage, RunPage
 from sluice.cli.settings import parse_settings
 from sluice.cli.view import RunView
 from sluice.control.guards import Guards
@@ -150,6 +151,16 @@ def run_command(
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and record, but change nothing.")] = False,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="Show the run on a local page; on a terminal until Ctrl-C.")
+    ] = False,
+    dashboard_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port of the page; default: 8642, or one that is free.")
+    ] = None,
+    dashboard_host: Annotated[str, typer.Option(help="Address of the page.")] = "127.0.0.1",
+    dashboard_token: Annotated[
+        str | None, typer.Option(envvar="SLUICE_DASHBOARD_TOKEN", help="Who has it may use the page's controls.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
     """Run a pipeline under a scaling policy and say what came of it.
@@ -202,23 +213,34 @@ def run_command(
         placing=placing,
     )
     store = MemoryStore(memory, policy) if memory else None
+    page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
     if engine == "spark" and recommends_sizes(spec.policy):
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
-    if engine == "spark":
-        given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
-        settings_of_spark = build(SparkSettings, given, "spark")
-        with working_folder(root, resume=resume) as folder:
-            where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
-            recorded = _run_on_spark(
-                spec, where, out, store, title=pipeline, quiet=as_json, slots_given="max_slots" in given_guards
-            )
-    else:
-        recorded = _run_with_progress(spec, out, store, quiet=as_json)
-    summary = summarise(*recorded, spec.slo_s)
-    if out:
-        replace_file(out / "summary.json", summary.model_dump_json(indent=2).encode(), durable=True)
-        _draw(out)
-    _show(summary, out, as_json)
+    with page:
+        if engine == "spark":
+            given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
+            settings_of_spark = build(SparkSettings, given, "spark")
+            with working_folder(root, resume=resume) as folder:
+                where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
+                recorded = _run_on_spark(
+                    spec,
+                    where,
+                    out,
+                    store,
+                    page,
+                    title=pipeline,
+                    quiet=as_json,
+                    slots_given="max_slots" in given_guards,
+                )
+        else:
+            recorded = _run_with_progress(spec, out, store, page, quiet=as_json)
+        summary = summarise(*recorded, spec.slo_s)
+        if out:
+            replace_file(out / "summary.json", summary.model_dump_json(indent=2).encode(), durable=True)
+            _draw(out)
+        _show(summary, out, as_json)
+        if not as_json:
+            page.stay()
 
 
 def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
@@ -284,6 +306,7 @@ def _run_on_spark(
     where: Where,
     out: Path | None,
     store: MemoryStore | None,
+    page: NoPage,
     *,
     title: str,
     quiet: bool,
@@ -296,6 +319,7 @@ def _run_on_spark(
     view = RunView(title, spec.whole_duration_s)
     root, placement = where.root, where.placement
     journal, recorded = _journal(out, appends=has_saved_run(root))
+    page.show(journal)
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, where.settings, root, master=where.master, placement=placement)
@@ -319,6 +343,7 @@ def _run_on_spark(
                     store=store,
                     on_report=view.add,
                     should_stop=interrupted.is_set,
+                    switches=page.switches,
                 )
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)
@@ -366,9 +391,12 @@ def signals_set(event: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | None, *, quiet: bool) -> Recorded:
+def _run_with_progress(
+    spec: RunSpec, out: Path | None, store: MemoryStore | None, page: NoPage, *, quiet: bool
+) -> Recorded:
     engine, initial = simulated_engine(spec)
     journal, recorded = _journal(out)
+    page.show(journal)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[doing]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), disable=quiet, transient=True) as progress:
         task = progress.add_task("simulating", total=spec.whole_duration_s, doing="")
@@ -377,7 +405,8 @@ def _run_with_progress(spec: RunSpec, out: Path | None, store: MemoryStore | Non
             time_s, slots = report.cycle.time_s, report.cycle.target.slots
             progress.update(task, completed=time_s, doing=f"{time_s / 60:.0f} min, {slots} slots")
 
-        run(spec, engine, initial, journal, store=store, on_report=None if quiet else on_report)
+        watcher = None if quiet else on_report
+        run(spec, engine, initial, journal, store=store, on_report=watcher, switches=page.switches)
     return recorded()
 
 

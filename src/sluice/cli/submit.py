@@ -51,6 +51,10 @@ def submit(
     journal: Annotated[str | None, typer.Option(metavar="FILE", help="File for every decision.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="FILE", help="File with what the policy learned.")] = None,
     metrics_port: Annotated[str | None, typer.Option(metavar="PORT", help="Serve Prometheus metrics here.")] = None,
+    metrics_host: Annotated[str | None, typer.Option(metavar="HOST", help="Address of the metrics.")] = None,
+    dashboard: Annotated[bool, typer.Option("--dashboard", help="Serve a page from the driver.")] = False,
+    dashboard_port: Annotated[str | None, typer.Option(metavar="PORT", help="Of the page.")] = None,
+    dashboard_host: Annotated[str | None, typer.Option(metavar="HOST", help="Of the page.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and record, but change nothing.")] = False,
     where: Annotated[bool, typer.Option("--where", help="Print the file to give to your own spark-submit.")] = False,
     show: Annotated[bool, typer.Option("--print", help="Print the spark-submit command, start nothing.")] = False,
@@ -78,6 +82,10 @@ def submit(
         "journal": journal,
         "memory": memory,
         "metrics_port": metrics_port,
+        "metrics_host": metrics_host,
+        "dashboard": "true" if dashboard else None,
+        "dashboard_port": dashboard_port,
+        "dashboard_host": dashboard_host,
         "dry_run": "true" if dry_run else None,
     }
     keys = {setting.argument: f"{PREFIX}{name}" for name, setting in SETTINGS.items()}

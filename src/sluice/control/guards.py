@@ -34,6 +34,8 @@ class Situation:
     observation: Observation
     last_action_s: float | None = None
     shortages: Mapping[str, Shortage] = field(default_factory=dict)
+    pinned: Mapping[str, int] = field(default_factory=dict)
+    """Parallelism that a person has set: it takes the place of the policy's, and is bounded like it."""
 
     @property
     def time_s(self) -> float:
@@ -69,7 +71,9 @@ class Guards:
         """Guard one recommendation; operators it does not name keep their target."""
         current = situation.target
         due = _requested_again(situation)
-        if recommendation.is_hold and not due:
+        pinned = {name: count for name, count in situation.pinned.items() if name in current.parallelism}
+        at_pins = all(current.parallelism[name] == count for name, count in pinned.items())
+        if recommendation.is_hold and not due and at_pins:
             return GuardResult(current, ())
         notes: list[str] = []
         named = recommendation.parallelism.keys() | recommendation.sizes.keys()
@@ -81,10 +85,14 @@ class Guards:
         )
         counts = {name: self._recommended(recommendation, name, count) for name, count in kept.items()}
         counts = self._over_provision(counts, named, notes)
+        counts = _noted(counts, {**counts, **pinned}, "pinned by hand", notes)
         counts = self._limit_step(counts, current.parallelism, notes)
         counts = self._bound(counts, situation.graph, notes)
         if situation.graph.shared:
-            counts = self._share(counts, situation, notes)
+            if pinned:
+                counts = dict.fromkeys(counts, max(counts[name] for name in pinned))
+            else:
+                counts = self._share(counts, situation, notes)
         counts = self._fit(counts, situation.graph, notes)
         counts = _without_shortages(counts, situation, notes)
         sizes = _fitted_sizes({**current.sizes, **recommendation.sizes}, counts, notes)

@@ -14,14 +14,16 @@ from sluice.control.engine import Engine
 from sluice.control.guards import Guards, Situation
 from sluice.control.memory import MemoryStore
 from sluice.control.state import LoopState, Request
+from sluice.control.switches import ControlRequest, Overrides, Switchboard
 from sluice.journal.file import Journal
-from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Status
+from sluice.journal.records import Action, Cycle, End, Intervention, OperatorOutcome, Outcome, Status
 from sluice.journal.results import CycleReport
 from sluice.model import Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
 from sluice.protocol import EMPTY_MEMORY, Memory
 
 SHORTEST_WINDOW = 0.5
 """Of the interval: what a run's end leaves over is on record, but no ground for a decision."""
+PAUSED = "paused by hand: the policy is not asked"
 TOO_SHORT = "the run ends: the window is too short to decide on, so the policy is not asked"
 
 Watcher = Callable[[CycleReport], None]
@@ -65,6 +67,7 @@ class Loop:
     store: MemoryStore | None = None
     dry_run: bool = False
     fulfil_within_s: float = 120.0
+    switches: Switchboard = field(default_factory=Switchboard)
 
     def run(
         self,
@@ -81,13 +84,16 @@ class Loop:
         self._remembered_s = self.store.time_s() if self.store else 0.0
         self._events: list[str] = []
         self._waiting: CycleReport | None = None
+        self._overrides = Overrides(dry_run=self.dry_run)
+        self._memories: dict[str, Memory] = {}
         clock = self.engine.clock
         failure: BaseException | None = None
+        number = 0
         try:
             started = self.engine.start(self._placed(initial, None)[0])
             self._state = LoopState(target=started, requested=dict(started.parallelism))
             self._keep_up()
-            number = 0
+            self._obey(number)
             while clock.now_s() < duration_s and not should_stop():
                 window_s = min(interval_s, duration_s - clock.now_s())
                 self._wait(window_s, should_stop)
@@ -98,6 +104,8 @@ class Loop:
             raise
         finally:
             try:
+                for request in self.switches.close():
+                    self._note(request, number, error="the run ended before the next cycle")
                 records = self.engine.stop()
                 self.journal.append(End(time_s=clock.now_s(), records=records, error=_one_line(failure)))
             finally:
@@ -119,6 +127,7 @@ class Loop:
         self._events += self.engine.maintain()
         observation = self.engine.observe()
         self._state = self._state.aligned(self.engine.graph)
+        self._obey(number)
         answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
         state = self._state = self._state.recommended(answer.recommendation)
         review = self.reviewer(observation, state.target) if self.reviewer else None
@@ -131,15 +140,17 @@ class Loop:
                 observation=observation,
                 last_action_s=state.last_action_s,
                 shortages=state.shortages,
+                pinned=self._overrides.pinned,
             ),
         )
         target, notes, problem = guarded.target, guarded.notes, answer.problem
         action: Action = "none"
         if target != state.target:
-            action = "cooldown" if guarded.cooling else "dry_run" if self.dry_run else "apply"
+            action = "cooldown" if guarded.cooling else "dry_run" if self._overrides.dry_run else "apply"
         if review and review.outdated and action in ("none", "cooldown"):
             # where tasks run cannot wait for a cooldown: it is for how many there are
-            target, action = guards.fit(state.target, self.engine.graph), "dry_run" if self.dry_run else "apply"
+            target = guards.fit(state.target, self.engine.graph)
+            action = "dry_run" if self._overrides.dry_run else "apply"
             notes = (f"placed anew: {review.outdated}",)
         if action in ("apply", "dry_run"):
             try:
@@ -171,7 +182,42 @@ class Loop:
             self._keep_up()
         return report
 
+    def _obey(self, number: int) -> None:
+        """Apply what people asked for since the last cycle."""
+        for request in self.switches.take(tuple(self._state.target.parallelism)):
+            gone = request.control == "pin" and request.operator not in self._state.target.parallelism
+            self._note(request, number, error=f"operator {request.operator!r} is gone" if gone else None)
+            if not gone:
+                self._change_policy(request)
+                self._overrides = self._overrides.after(request)
+        self.switches.show(self._overrides)
+
+    def _change_policy(self, request: ControlRequest) -> None:
+        """Each policy has its own memory. A file of the one that began is not given another's: it stays as it is."""
+        if request.decider is None or request.policy is None:
+            return
+        before = self._overrides.policy
+        self._memories[before.label if before else ""] = self._memory
+        self._memory = self._memories.get(request.policy.label, EMPTY_MEMORY)
+        self.decider, self.store = request.decider, None
+
+    def _note(self, request: ControlRequest, number: int, error: str | None) -> None:
+        self.journal.append(
+            Intervention(
+                cycle=number,
+                time_s=self.engine.clock.now_s(),
+                control=request.control,
+                operator=request.operator,
+                parallelism=request.parallelism,
+                policy=request.policy,
+                on=request.on,
+                error=error,
+            )
+        )
+
     def _ask(self, observation: Observation) -> Answer:
+        if self._overrides.paused:
+            return Answer(Recommendation.hold(PAUSED), self._memory)
         cooling_s = self.guards.cooling_s(observation.time_s, self._state.last_action_s)
         if cooling_s > 0 and not self.decider.asks_while_cooling:
             why = f"cooldown: {cooling_s:g} of {self.guards.cooldown_s:g} s left, the policy is not asked"
@@ -222,7 +268,7 @@ class Loop:
 
     def _keep_up(self) -> None:
         """Reconcile the target in force: what got lost is requested again, what was awaited may be there."""
-        if self.dry_run:
+        if self._overrides.dry_run:
             return
         try:
             reconciliation = self.engine.reconcile(self._state.target)

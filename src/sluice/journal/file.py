@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -39,6 +39,8 @@ class MemoryJournal:
     def __init__(self, limit: int | None = None) -> None:
         self._header: RunHeader | None = None
         self._records: deque[AnyRecord] = deque(maxlen=limit)
+        self.on_append: Callable[[AnyRecord], None] | None = None
+        """Called with every record, by whom appends it."""
 
     @property
     def records(self) -> list[AnyRecord]:
@@ -50,6 +52,8 @@ class MemoryJournal:
             self._records.clear()
         else:
             self._records.append(record)
+        if self.on_append is not None:
+            self.on_append(record)
 
     def close(self) -> None:
         pass

@@ -1,4 +1,4 @@
-"""The records of a journal: what runs, every cycle, what came of its action, and the end. Typed and versioned.
+"""The records of a journal: what runs, every cycle, what came of its action, what people did, and the end. Typed.
 
 One record is one line of JSON. A cycle is written before its action, so that a crash in the middle of one leaves the
 intent on record; outcomes follow as they become known, each naming its cycle. `FORMAT` counts changes that an older
@@ -13,12 +13,14 @@ from pydantic import Field, TypeAdapter
 
 from sluice.errors import BadInputError
 from sluice.model import Graph, Observation, Recommendation, Target
-from sluice.model.base import Count, Frozen, Name, NonNegative, Positive
+from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Positive
 
 FORMAT: Literal[2] = 2
 
 Action = Literal["none", "apply", "cooldown", "dry_run"]
 """none: the target stays. apply: the engine gets a new one. The others: it would, but for a cooldown or a dry run."""
+
+Control = Literal["pause", "resume", "dry_run", "pin", "unpin", "policy"]
 
 Status = Literal["done", "waiting", "partly", "failed", "unfulfilled"]
 
@@ -113,6 +115,34 @@ class Outcome(Frozen):
     detail: str | None = None
 
 
+class Intervention(Frozen):
+    """A person's use of a control, on record before it takes effect. With `error` set it had none."""
+
+    kind: Literal["intervention"] = "intervention"
+    cycle: Count = Field(description="the first cycle it holds for")
+    time_s: NonNegative
+    control: Control
+    operator: Name | None = Field(None, description="pin and unpin: whose parallelism")
+    parallelism: Parallelism | None = Field(None, description="pin: how many instances")
+    policy: Choice | None = Field(None, description="policy: who decides from now on")
+    on: bool | None = Field(None, description="dry_run: whether it begins or ends")
+    error: str | None = Field(None, description="why nothing came of it")
+
+    def sentence(self) -> str:
+        match self.control:
+            case "pin":
+                text = f"pin {self.operator} to {self.parallelism}"
+            case "unpin":
+                text = f"unpin {self.operator}"
+            case "policy":
+                text = f"change the policy to {self.policy.label if self.policy else 'unknown'}"
+            case "dry_run":
+                text = "begin a dry run" if self.on else "end the dry run"
+            case _:
+                text = self.control
+        return f"{text}: failed, {self.error}" if self.error else text
+
+
 class RecordCount(Frozen):
     """Records counted end to end when a run is over; null: this engine cannot know."""
 
@@ -133,7 +163,7 @@ class End(Frozen):
     error: str | None = None
 
 
-AnyRecord = RunHeader | Cycle | Outcome | End
+AnyRecord = RunHeader | Cycle | Outcome | Intervention | End
 RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 
 

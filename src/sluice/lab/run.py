@@ -13,10 +13,12 @@ from sluice.control.engine import Engine
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop, Planner, Reviewer, Watcher
 from sluice.control.memory import MemoryStore
+from sluice.control.switches import Switchboard
 from sluice.errors import BadInputError
 from sluice.journal.file import Journal
 from sluice.journal.records import Choice, RunHeader
 from sluice.lab.pipelines import PipelineDefinition
+from sluice.lab.pipelines.profiled import ProfiledPipeline
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
 from sluice.lab.workloads import Workload, duration_s, rate_curve
 from sluice.model import Target
@@ -94,6 +96,17 @@ def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Target]:
     return SimulatedEngine(job, curves, spec.seed), Target(parallelism=initial)
 
 
+def _only_here(spec: RunSpec) -> dict[str, Any]:
+    """What the header says of the simulator; `unplanned` is why nobody can plan this run from its header."""
+    if spec.engine != "sim":
+        return {}
+    why = "measured costs" if isinstance(spec.pipeline, ProfiledPipeline) else "workers" if spec.placing else None
+    return {
+        **({"simulator": dict(spec.simulator)} if spec.simulator else {}),
+        **({"unplanned": why} if why else {}),
+    }
+
+
 def run(
     spec: RunSpec,
     engine: Engine,
@@ -106,6 +119,7 @@ def run(
     policy_timeout_s: float | None = None,
     on_report: Watcher | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    switches: Switchboard | None = None,
 ) -> None:
     """Write the head of the journal and cycle until the duration is over."""
     journal.append(
@@ -123,6 +137,7 @@ def run(
             seed=spec.seed,
             slo_s=spec.slo_s,
             dry_run=spec.dry_run,
+            settings=_only_here(spec),
         )
     )
     Loop(
@@ -134,6 +149,7 @@ def run(
         reviewer=reviewer,
         store=store,
         dry_run=spec.dry_run,
+        switches=switches or Switchboard(),
     ).run(
         initial,
         duration_s=spec.whole_duration_s,

@@ -11,8 +11,9 @@ from statistics import fmean, median
 from typing import Any
 
 from sluice.dataflow.provisioning import processing_abilities
-from sluice.learning.gaussian_process import GaussianProcess
-from sluice.model import Observation
+from sluice.learning.gaussian_process import BadMatrixError, GaussianProcess
+from sluice.model import Learned, Observation
+from sluice.model.learned import capacity_curve, curve_points
 
 SAMPLES_PER_PARALLELISM = 12
 """Newest ones are kept: enough to average noise away, few enough that a slow drift is followed."""
@@ -99,6 +100,19 @@ def read_histories(memory: Mapping[str, Any]) -> dict[str, History]:
 
 def write_histories(histories: Mapping[str, History]) -> dict[str, Any]:
     return {name: history.to_data() for name, history in histories.items()}
+
+
+def learned_capacities(memory: Mapping[str, Any], reach: int) -> Learned:
+    """What the histories in a policy's memory say of 1 to `reach` instances, for people to look at."""
+    points, curves = curve_points(reach), {}
+    for name, history in read_histories(memory).items():
+        if history.samples:
+            try:
+                mean, variance = history.fit(reach=reach).predict(points)
+            except BadMatrixError:
+                continue
+            curves[name] = capacity_curve(points, mean.tolist(), (variance**0.5).tolist())
+    return Learned(curves=curves)
 
 
 def learn(

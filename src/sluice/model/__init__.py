@@ -2,6 +2,7 @@
 
 from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
+from sluice.model.learned import CapacityCurve, Learned, LoadForecast
 from sluice.model.observation import (
     Observation,
     OperatorMetrics,
@@ -15,12 +16,15 @@ from sluice.model.target import OperatorChange, Reconciliation, Target
 from sluice.model.topology import Topology
 
 __all__ = [
+    "CapacityCurve",
     "Cluster",
     "Edge",
     "EdgeKind",
     "Graph",
     "InstanceMix",
     "InstanceSize",
+    "Learned",
+    "LoadForecast",
     "Observation",
     "Operator",
     "OperatorChange",

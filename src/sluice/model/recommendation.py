@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from sluice.model.base import Count, Finite, Frozen, Name, Parallelism
+from sluice.model.learned import Learned
 
 InstanceMix = dict[Name, Count]
 """Size name -> number of instances of that size."""
@@ -20,6 +21,7 @@ class Recommendation(Frozen):
     reason: str = Field(min_length=1)
     sizes: dict[Name, InstanceMix] = Field(default_factory=dict)
     measures: dict[str, Finite] = Field({}, description="numbers worth keeping in the journal, such as a regret")
+    learned: Learned | None = Field(None, description="what a policy that learns believes now, for people to look at")
 
     @staticmethod
     def hold(reason: str, measures: dict[str, float] | None = None) -> Recommendation:

@@ -28,7 +28,7 @@ from sluice.registry import parameter
 
 with needs_extra("policy 'conttune'", "learning"):
     from sluice.learning.conservative import ParallelismChoice, choose
-    from sluice.learning.history import History, learn, write_histories
+    from sluice.learning.history import History, learn, learned_capacities, write_histories
 
 LEVELS_KEPT = 200
 PROPORTIONAL = 0.1
@@ -71,6 +71,10 @@ class ContTune:
             raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        recommendation, kept = self._decided(observation, memory)
+        return recommendation.model_copy(update={"learned": learned_capacities(kept, kept["p_max"])}), kept
+
+    def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
         state = provisioning(observation)

@@ -24,7 +24,7 @@ with needs_extra("policy 'dragster'", "learning"):
     from sluice.learning.capacity_tracking import CapacityEstimate, JobModel, track
     from sluice.learning.flow_model import fitted_flow_model, parse_functions, recorded_windows
     from sluice.learning.gaussian_process import BadMatrixError, Vector
-    from sluice.learning.history import History, learn, write_histories
+    from sluice.learning.history import History, learn, learned_capacities, write_histories
 
 LARGEST_PRICE = 10.0
 """No shortage is worth more."""
@@ -71,6 +71,10 @@ class Dragster:
         parse_functions(self.functions)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        recommendation, kept = self._decided(observation, memory)
+        return recommendation.model_copy(update={"learned": learned_capacities(kept, self.max_parallelism)}), kept
+
+    def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
         histories, forgot = learn(observation, memory, tolerance=self.forget_beyond)
         windows = recorded_windows(observation, memory)

@@ -5,7 +5,7 @@ Mu et al., "QEScalor: Quantitative Elastic Scaling Framework in Distributed Stre
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,8 @@ from sluice.dataflow.rates import EdgeValues, selectivities, source_arrival_rate
 from sluice.errors import needs_extra
 from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
-from sluice.model import InstanceSize, Observation, OperatorMetrics
+from sluice.model import InstanceSize, Learned, LoadForecast, Observation, OperatorMetrics
+from sluice.model.learned import rounded
 from sluice.model.recommendation import InstanceMix, Recommendation
 from sluice.protocol import Memory, policy
 from sluice.registry import parameter
@@ -94,6 +95,25 @@ class QEScalor:
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        recommendation, kept = self._decided(observation, memory)
+        return recommendation.model_copy(update={"learned": self._learned(kept)}), kept
+
+    def _learned(self, kept: Memory) -> Learned:
+        """The forecast of all sources together; their bands are added up, as if all were wrong the same way."""
+        states = [EpochState.model_validate(data) for data in kept["epochs"].values()]
+        if not states or any(state.learned.error is None for state in states):
+            return Learned()
+        ahead = [self.epochs.expected(state, self.horizon) for state in states]
+        return Learned(
+            forecast=LoadForecast(
+                time_s=tuple((_index_of(states) + step + 0.5) * self.epoch_s for step in range(self.horizon)),
+                mean=_added(one.mean for one in ahead),
+                low=_added(one.low for one in ahead),
+                high=_added(one.high for one in ahead),
+            )
+        )
+
+    def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         seen = selectivities(observation)
         selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
         running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
@@ -286,7 +306,15 @@ def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:
 
 
 def _index(epochs: Mapping[str, EpochState]) -> int:
-    return max(state.index for state in epochs.values())
+    return _index_of(epochs.values())
+
+
+def _index_of(states: Iterable[EpochState]) -> int:
+    return max(state.index for state in states)
+
+
+def _added(parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
+    return tuple(rounded(min(sum(values), LARGEST)) for values in zip(*parts, strict=True))
 
 
 def _worst_error(epochs: Mapping[str, EpochState]) -> float | None:

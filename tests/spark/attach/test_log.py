@@ -9,7 +9,7 @@ from sluice.errors import BadInputError
 from sluice.journal.results import CycleReport
 from sluice.model import Observation, OperatorMetrics
 from sluice.spark.attach.log import line, log_report
-from sluice.spark.attach.prometheus import MetricsServer
+from sluice.web.metrics import MetricsServer
 from tests.journal.records import cycle, outcome
 
 

@@ -12,7 +12,7 @@ from sluice.journal.file import MemoryJournal
 from sluice.model import Observation, OperatorChange, OperatorMetrics, Recommendation, Reconciliation, Target
 from sluice.spark.attach.application import application_graph
 from sluice.spark.attach.log import log_report
-from sluice.spark.attach.prometheus import MetricsServer
+from sluice.web.metrics import MetricsServer
 
 BUSY_S = (100.0, 400.0)
 

@@ -57,15 +57,15 @@ def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = T
         return _run_on_spark(cell, with_series)
     spec = cell.spec()
     foreseen = cell.policy.name == CLAIRVOYANT
-    oracle = _oracle(cell.case_key) if against_planner or foreseen else None
+    foresight = oracle(cell.case_key) if against_planner or foreseen else None
     engine, initial = simulated_engine(spec)
-    if foreseen and oracle:
+    if foreseen and foresight:
         from sluice.lab.clairvoyant import ClairvoyantPolicy
 
         # it knows when to act, so nothing but the slots there are limits it
-        spec = replace(spec, policy=ClairvoyantPolicy(oracle.plan), guards=Guards(max_slots=spec.guards.max_slots))
-        initial = Target(parallelism=dict(oracle.plan.steps[0][1].parallelism))
-    return _result(cell, spec, engine, initial, oracle, with_series)
+        spec = replace(spec, policy=ClairvoyantPolicy(foresight.plan), guards=Guards(max_slots=spec.guards.max_slots))
+        initial = Target(parallelism=dict(foresight.plan.steps[0][1].parallelism))
+    return _result(cell, spec, engine, initial, foresight, with_series)
 
 
 def _run_on_spark(cell: Cell, with_series: bool) -> Result:
@@ -80,7 +80,7 @@ def _run_on_spark(cell: Cell, with_series: bool) -> Result:
 
 
 def _result(
-    cell: Cell, spec: RunSpec, engine: Engine, initial: Target, oracle: Oracle | None, with_series: bool
+    cell: Cell, spec: RunSpec, engine: Engine, initial: Target, foresight: Oracle | None, with_series: bool
 ) -> Result:
     journal = MemoryJournal()
     run(spec, engine, initial, journal)
@@ -89,14 +89,14 @@ def _result(
     return Result(
         cell=cell,
         summary=summarise(reports, journal.end(), cell.slo_s),
-        scores=score(reports, oracle),
+        scores=score(reports, foresight),
         problems=tuple(sorted(problems)),
         series=run_series(reports) if with_series else None,
     )
 
 
 @lru_cache(maxsize=4)
-def _oracle(case_key: str) -> Oracle:
+def oracle(case_key: str) -> Oracle:
     """Shared by all cells of a case: planning costs more than a run."""
     from sluice.lab.clairvoyant import demand, plan
 

@@ -19,6 +19,7 @@ from sluice.control.decider import Decider
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
+from sluice.control.switches import Switchboard
 from sluice.durations import Duration, seconds
 from sluice.errors import BadInputError
 from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
@@ -32,11 +33,12 @@ from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.attach.log import line
 from sluice.spark.attach.objective import Objective
-from sluice.spark.attach.prometheus import MetricsServer
+from sluice.spark.attach.page import host_of, page_of
 from sluice.spark.attach.settings import AttachSettings, path_of, policy_of, port_of, whole_number
 from sluice.spark.attach.suitability import ONE_QUERY, OneQuery, check_suitable
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.internals import ApplicationQueries
+from sluice.web.metrics import MetricsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -67,6 +69,11 @@ def attach(
     journal: str | Path | None = None,
     memory: str | Path | None = None,
     metrics_port: int | None = None,
+    metrics_host: str = "127.0.0.1",
+    dashboard: bool = False,
+    dashboard_port: int | None = None,
+    dashboard_host: str = "127.0.0.1",
+    dashboard_token: str | None = None,
 ) -> Attachment:
     """Scale the executors of this session's application, from now until `detach()` or the end of the program.
 
@@ -75,7 +82,8 @@ def attach(
     begins with those it has, one without a query with `min_executors`. `dry_run` decides and records without requesting
     or releasing anything. `objective` raises the policy's recommendation while records are late. Executors that do not
     come within `fulfil_within` are reported and requested again later. `journal` is a file, rotated as it grows;
-    without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics.
+    without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics, `dashboard` a page; its
+    controls are for who has the `dashboard_token`. Both listen on the loopback address unless told otherwise.
     """
     counts = {"min_executors": min_executors, "max_executors": max_executors, "initial_executors": initial_executors}
     times = {"interval": interval, "cooldown": cooldown, "idle": idle, "fulfil_within": fulfil_within}
@@ -89,6 +97,8 @@ def attach(
     slo_s = Objective.parse(objective).latency_s if objective is not None else None
     journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
     port = port_of(metrics_port, "metrics_port")
+    page = page_of(dashboard, dashboard_host, dashboard_port, dashboard_token)
+    metrics_address = host_of(metrics_host, "metrics_host")
 
     master, configured = read_session(spark)
     application = str(spark.sparkContext.applicationId)
@@ -115,7 +125,8 @@ def attach(
         if journal_path:
             records = FileJournal(journal_path, rotation=Rotation())
         opened.callback(records.close)
-        metrics = MetricsServer(port) if port is not None else None
+        title = str(spark.sparkContext.appName)
+        metrics = MetricsServer(port, metrics_address, title) if port is not None else None
         if metrics is not None:
             opened.callback(metrics.close)
         store = MemoryStore(memory_path, name) if memory_path else None
@@ -123,9 +134,13 @@ def attach(
             store.load()
             store.check_writable()
         bounds = settings.min_executors, settings.max_executors
+        switches = Switchboard(lambda other, given: _decider(other, given, slo_s, settings))
+        if page is not None:
+            opened.callback(page.open(records, title, switches).close)
         loop = Loop(
             engine=AttachedEngine(spark, executors, queries, bounds, ended),
             decider=Decider(_wrapped(chosen, name, slo_s, settings), POLICY_TIMEOUT_S),
+            switches=switches,
             journal=records,
             guards=Guards(min_parallelism=bounds[0], max_parallelism=bounds[1], cooldown_s=settings.cooldown_s),
             store=store,
@@ -147,12 +162,19 @@ def attach(
         )
         begin = settings.first_executors(present, working=bool(running) or executors.has_jobs())
         attachment = Attachment(loop, settings, begin, ended, metrics, on_end=lambda: _attached.pop(application, None))
+        attachment.page = page
         facts = {"event": "attached", "application": application, "policy": name, "executors": present}
         log.info("%s", line({**facts, "begin_with": begin, "min": bounds[0], "max": bounds[1], "dry_run": dry_run}))
         _attached[application] = attachment
         attachment._start()
         opened.pop_all()
     return attachment
+
+
+def _decider(name: str, settings: Mapping[str, Any], slo_s: float | None, asked: AttachSettings) -> Decider:
+    """Who is asked when somebody changes the policy of a running attachment."""
+    found, chosen = policy_of(name, settings)
+    return Decider(_wrapped(chosen, found, slo_s, asked), POLICY_TIMEOUT_S)
 
 
 _NEEDED = ("min_executors", "cooldown", "idle", "fulfil_within")

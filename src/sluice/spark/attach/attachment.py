@@ -15,8 +15,9 @@ from sluice.journal.results import CycleReport
 from sluice.model import Target
 from sluice.spark.attach.application import NO_QUERY
 from sluice.spark.attach.log import line, log_report
-from sluice.spark.attach.prometheus import MetricsServer
+from sluice.spark.attach.page import AttachmentPage
 from sluice.spark.attach.settings import AttachSettings
+from sluice.web.metrics import MetricsServer
 
 log = logging.getLogger("sluice")
 FOREVER_S = float("inf")
@@ -44,6 +45,7 @@ class Attachment:
         if metrics is not None:
             self._watchers.append(metrics)
         self.failure: BaseException | None = None
+        self.page: AttachmentPage | None = None
         self.gives_way = False
         """Whether the next attachment may take its place: that of `sluice submit` to one in the program itself."""
         self._thread = threading.Thread(target=self._watch, name="sluice-attach", daemon=True)
@@ -100,8 +102,9 @@ class Attachment:
                     ),
                 )
         finally:
-            if self._metrics is not None:
-                self._metrics.close()
+            for served in (self._metrics, self.page):
+                if served is not None:
+                    served.close()
             self._on_end()
 
     def _report(self, report: CycleReport) -> None:

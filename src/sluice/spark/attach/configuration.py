@@ -95,6 +95,11 @@ SETTINGS = {
     "journal": Setting("journal", _text),
     "memory": Setting("memory", _text),
     "metricsPort": Setting("metrics_port", _port),
+    "metricsHost": Setting("metrics_host", _text),
+    "dashboard": Setting("dashboard", _switch),
+    "dashboardPort": Setting("dashboard_port", _port),
+    "dashboardHost": Setting("dashboard_host", _text),
+    "dashboardToken": Setting("dashboard_token", _text),
     "dryRun": Setting("dry_run", _switch),
 }
 ENABLED = "enabled"

@@ -1,0 +1,188 @@
+"""The page's application: journals out, controls in, server-sent events while a journal grows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from sluice.protocol import policies
+from sluice.web.controls import use_control
+from sluice.web.decisions import decision_detail, decisions_page
+from sluice.web.library import Library, Shelf
+from sluice.web.metrics import exposition
+from sluice.web.security import Guarded
+from sluice.web.snapshot import snapshot
+
+POINTS = 600
+MOST_POINTS = 4000
+LOOK_S = 0.5
+"""How often a journal is looked at for a page that watches it."""
+BEAT_S = 15.0
+"""A line without meaning this often, so that a connection nobody reads is noticed."""
+Clairvoyant = Callable[[Shelf], "float | None"]
+"""Slot-hours of a planner that knew the load, where that can be told."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageSettings:
+    """What a page is told when it starts."""
+
+    token: str | None = None
+    hosts: tuple[str, ...] = ()
+    price: float | None = None
+    clairvoyant: Clairvoyant | None = None
+
+
+class Page:
+    """The routes of one page."""
+
+    def __init__(self, library: Library, settings: PageSettings) -> None:
+        self._library = library
+        self._settings = settings
+        self.closing = False
+        """Set when the server is to stop: streams end then."""
+
+    def application(self) -> ASGIApp:
+        assets = files("sluice.web") / "assets"
+        app = Starlette(
+            routes=[
+                Route("/", self.index),
+                Route("/metrics", self.metrics),
+                Route("/api/journals", self.journals),
+                Route("/api/policies", self.policies),
+                Route("/api/journals/{id}", self.journal),
+                Route("/api/journals/{id}/events", self.events),
+                Route("/api/journals/{id}/decisions", self.decisions),
+                Route("/api/journals/{id}/decisions/{place:int}", self.decision),
+                Route("/api/journals/{id}/clairvoyant", self.clairvoyant),
+                Route("/api/journals/{id}/control/{control}", self.control, methods=["POST"]),
+                Mount("/assets", StaticFiles(directory=str(assets))),
+            ]
+        )
+        return Guarded(app, self._settings.hosts)
+
+    async def index(self, _: Request) -> Response:
+        page = (files("sluice.web") / "assets" / "index.html").read_bytes()
+        return Response(page, media_type="text/html; charset=utf-8")
+
+    async def metrics(self, _: Request) -> Response:
+        text, kind = await run_in_threadpool(exposition, self._library)
+        return Response(text, media_type=kind)
+
+    async def journals(self, _: Request) -> Response:
+        found = await run_in_threadpool(lambda: [_listed(shelf) for shelf in self._library.shelves()])
+        return _json({"journals": found, "token_needed": True, "has_token": self._settings.token is not None})
+
+    async def policies(self, _: Request) -> Response:
+        return _json({"policies": list(policies.names())})
+
+    async def journal(self, request: Request) -> Response:
+        shelf = self._shelf(request)
+        if shelf is None:
+            return _missing()
+        points = min(MOST_POINTS, max(10, _number(request, "points", POINTS)))
+        since_s = float(_number(request, "last_s", 0))
+        return _json(await run_in_threadpool(self._whole, shelf, points, since_s))
+
+    async def decisions(self, request: Request) -> Response:
+        shelf = self._shelf(request)
+        if shelf is None:
+            return _missing()
+        before = _number(request, "before", -1)
+        return _json(await run_in_threadpool(lambda: decisions_page(shelf.refresh(), None if before < 0 else before)))
+
+    async def decision(self, request: Request) -> Response:
+        shelf = self._shelf(request)
+        place = int(request.path_params["place"])
+        found = None if shelf is None else await run_in_threadpool(lambda: decision_detail(shelf.refresh(), place))
+        return _missing() if found is None else _json(found)
+
+    async def clairvoyant(self, request: Request) -> Response:
+        shelf, planner = self._shelf(request), self._settings.clairvoyant
+        if shelf is None:
+            return _missing()
+        hours = None if planner is None else await run_in_threadpool(planner, shelf)
+        return _json({"slot_hours": hours})
+
+    async def control(self, request: Request) -> Response:
+        return await use_control(request, self._shelf(request), self._settings.token)
+
+    async def events(self, request: Request) -> Response:
+        shelf = self._shelf(request)
+        if shelf is None:
+            return _missing()
+        known = _number(request, "cycles", 0)
+        return StreamingResponse(self._stream(request, shelf, known), media_type="text/event-stream")
+
+    async def _stream(self, request: Request, shelf: Shelf, known: int) -> AsyncIterator[str]:
+        """Every change since `known` cycles: a snapshot, and the rows of the time lines that are new."""
+        seen: tuple[Any, ...] = ()
+        silent_s = 0.0
+        while not self.closing and not await request.is_disconnected():
+            state = await run_in_threadpool(shelf.refresh)
+            controls = shelf.switches.state if shelf.switches else None
+            now = (state.version, json.dumps(controls), shelf.is_live)
+            if now != seen:
+                seen, silent_s = now, 0.0
+                rows = len(state.columns)
+                anew = rows < known
+                data = {**self._part(shelf), "anew": anew, "rows": state.columns.picture(MOST_POINTS, first=known)}
+                known = rows
+                yield f"data: {json.dumps(data, allow_nan=False)}\n\n"
+            elif silent_s >= BEAT_S:
+                silent_s = 0.0
+                yield ": still here\n\n"
+            silent_s += LOOK_S
+            await asyncio.sleep(LOOK_S)
+
+    def _whole(self, shelf: Shelf, points: int, last_s: float) -> dict[str, Any]:
+        state = shelf.refresh()
+        with shelf.lock:
+            times = state.columns.last("time_s")
+            since_s = times[-1] - last_s if times and last_s > 0 else 0.0
+            rows = state.columns.picture(points, since_s)
+            return {**self._part(shelf), "rows": rows, **decisions_page(state)}
+
+    def _part(self, shelf: Shelf) -> dict[str, Any]:
+        return {
+            **shelf.to_data(),
+            **snapshot(shelf.state, self._settings.price),
+            "control_state": shelf.switches.state if shelf.switches else None,
+            "decided": len(shelf.state.decisions),
+            "intervened": len(shelf.state.interventions),
+            "last_decision": next(iter(decisions_page(shelf.state)["decisions"]), None),
+        }
+
+    def _shelf(self, request: Request) -> Shelf | None:
+        return self._library.get(str(request.path_params["id"]))
+
+
+def _listed(shelf: Shelf) -> dict[str, Any]:
+    return shelf.to_data()
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    try:
+        return int(float(request.query_params.get(name, default)))
+    except (ValueError, OverflowError):
+        return default
+
+
+def _json(data: Iterable[Any] | dict[str, Any]) -> Response:
+    return Response(json.dumps(data, allow_nan=False), media_type="application/json")
+
+
+def _missing() -> Response:
+    return JSONResponse({"error": "no such journal, or no such decision in it"}, 404)

@@ -1,0 +1,120 @@
+"""The lines of a journal that may still grow: of a file, wherever it is written, or of this process's memory."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+BLOCK = 8_000_000
+LONGEST_LINE = 16_000_000
+"""A line longer than this is no record; what it holds is not kept."""
+OVERLONG = b"(a line of more than 16 MB)"
+
+
+class Lines(Protocol):
+    """Complete lines in order, each with a handle to read it again."""
+
+    def fresh(self) -> Iterator[tuple[int, bytes]]:
+        """Those since the last call."""
+        ...
+
+    def read(self, handle: int) -> bytes: ...
+
+    @property
+    def began_anew(self) -> bool:
+        """Whether the lines of before are no longer those of this journal: it was rotated, or written again."""
+        ...
+
+
+class FileLines:
+    """Follows a file. Handles are offsets; a torn last line waits for its end."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = -1
+        self._inode = -1
+        self._offset = 0
+        self._rest = b""
+        self._skips = False
+        self.began_anew = False
+
+    def fresh(self) -> Iterator[tuple[int, bytes]]:
+        self.began_anew = self._reopen()
+        while block := os.pread(self._file, BLOCK, self._offset + len(self._rest)) if self._file >= 0 else b"":
+            *lines, torn = (self._rest + block).split(b"\n")
+            for line in lines:
+                at, self._offset = self._offset, self._offset + len(line) + 1
+                yield at, OVERLONG if self._skips else line
+                self._skips = False
+            self._rest = torn
+            if len(torn) > LONGEST_LINE:
+                self._offset, self._rest, self._skips = self._offset + len(torn), b"", True
+
+    def read(self, handle: int) -> bytes:
+        data = b""
+        while b"\n" not in data and len(data) <= LONGEST_LINE:
+            block = os.pread(self._file, 65_536, handle + len(data))
+            if not block:
+                break
+            data += block
+        return data.partition(b"\n")[0]
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+    def _reopen(self) -> bool:
+        try:
+            found = os.stat(self._path)
+        except OSError:
+            return False
+        same = self._file >= 0 and found.st_ino == self._inode and found.st_size >= self._offset
+        if same:
+            return False
+        was_open = self._file >= 0
+        self.close()
+        try:
+            self._file = os.open(self._path, os.O_RDONLY)
+        except OSError:
+            return False
+        self._inode = os.fstat(self._file).st_ino
+        self._offset, self._rest, self._skips = 0, b"", False
+        return was_open
+
+
+class MemoryLines:
+    """Lines as they are appended by this process; handles count them."""
+
+    began_anew = False
+
+    def __init__(self, most: int = 200_000) -> None:
+        self._lines: dict[int, bytes] = {}
+        self._count = 0
+        self._taken = 0
+        self._most = most
+
+    def append(self, line: bytes) -> None:
+        self._lines[self._count] = line
+        self._count += 1
+        self._lines.pop(self._count - self._most, None)
+
+    def fresh(self) -> Iterator[tuple[int, bytes]]:
+        while self._taken < self._count:
+            number, self._taken = self._taken, self._taken + 1
+            yield number, self._lines.get(number, b"")
+
+    def read(self, handle: int) -> bytes:
+        return self._lines.get(handle, b"")
+
+
+def is_recent(path: Path, now_s: float, within_s: float) -> bool:
+    try:
+        return now_s - path.stat().st_mtime < within_s
+    except OSError:
+        return False
+
+
+LineSource = Callable[[], Lines]
