@@ -17,7 +17,7 @@ from sluice.control.state import LoopState, Request
 from sluice.journal.file import Journal
 from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Status
 from sluice.journal.results import CycleReport
-from sluice.model import Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
+from sluice.model import ActionCost, Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
 from sluice.protocol import EMPTY_MEMORY, Memory
 
 SHORTEST_WINDOW = 0.5
@@ -101,7 +101,7 @@ class Loop:
 
     def cycle(self, number: int, *, asks: bool = True) -> CycleReport:
         self._events += self.engine.maintain()
-        observation = self.engine.observe()
+        observation = self._with_cost(self.engine.observe())
         self._state = self._state.aligned(self.engine.graph)
         answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
         state = self._state
@@ -161,6 +161,17 @@ class Loop:
             return refused(f"the policy's memory cannot be saved: {problem}", self._memory)
         return answer
 
+    def _with_cost(self, observation: Observation) -> Observation:
+        """An engine reports what it saw; what an action costs is seen here."""
+        state = self._state
+        cost = ActionCost(
+            downtime_s=state.downtime_s,
+            start_s=state.start_s,
+            cooldown_s=self.guards.cooldown_s,
+            cooling_s=self.guards.cooling_s(observation.time_s, state.last_action_s),
+        )
+        return observation.model_copy(update={"action_cost": cost})
+
     def _placed(self, target: Target, observation: Observation | None) -> tuple[Target, tuple[str, ...]]:
         if self.planner is None:
             return target, ()
@@ -178,7 +189,7 @@ class Loop:
         self._state = replace(before, target=cycle.target, request=None).reconciled(found)
         acted = [name for name, change in found.changes.items() if not change.error]
         if acted or not found.changes:
-            self._state = replace(self._state, last_action_s=cycle.time_s)
+            self._state = replace(self._state, last_action_s=cycle.time_s, downtime_s=found.downtime_s)
         status = _status(found)
         outcome = Outcome(
             cycle=cycle.cycle,
@@ -208,7 +219,7 @@ class Loop:
         missing, request, now_s = self._state.missing, self._state.request, self.engine.clock.now_s()
         if not missing:
             if request is not None:
-                self._state = self._state.fulfilled()
+                self._state = replace(self._state.fulfilled(), start_s=now_s - request.since_s)
                 self._conclude("done", now_s, f"there after {now_s - request.since_s:.0f} s")
         elif request is None:
             self._state = replace(self._state, request=Request(now_s))

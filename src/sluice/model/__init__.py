@@ -2,12 +2,13 @@
 
 from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
-from sluice.model.observation import Observation, OperatorMetrics, observation_schema, unknown_metrics
+from sluice.model.observation import ActionCost, Observation, OperatorMetrics, observation_schema, unknown_metrics
 from sluice.model.recommendation import InstanceMix, Recommendation
 from sluice.model.target import OperatorChange, Reconciliation, Target
 from sluice.model.topology import Topology
 
 __all__ = [
+    "ActionCost",
     "Cluster",
     "Edge",
     "EdgeKind",

@@ -65,6 +65,17 @@ class OperatorMetrics(Frozen):
         return true_rate / self.parallelism
 
 
+class ActionCost(Frozen):
+    """What changing a target costs on this engine, as far as earlier actions of the run have shown."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    downtime_s: NonNegative | None = Field(None, description="how long the last action stopped the job")
+    start_s: NonNegative | None = Field(None, description="how long the last requested instances took to come")
+    cooldown_s: NonNegative = Field(0.0, description="time after an action without another one")
+    cooling_s: NonNegative = Field(0.0, description="what is left of it now")
+
+
 class Observation(Frozen):
     """All operators of a job in one window, and the edges between them."""
 
@@ -82,6 +93,10 @@ class Observation(Frozen):
     )
     other_busy: Share | None = Field(
         None, description="share of all slots used by work that is no operator's; null: there was no such work"
+    )
+
+    action_cost: ActionCost | None = Field(
+        None, description="what an action costs here; the loop adds it, engines do not"
     )
 
     @model_validator(mode="after")
