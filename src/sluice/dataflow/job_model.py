@@ -17,7 +17,9 @@ from sluice.model import Observation, OperatorMetrics
 from sluice.protocol import Memory
 
 FADING_S = 300.0
-LEAST_BUSY = 0.05
+LEAST_BUSY = 1e-4
+SILENT_S = 300.0
+"""An operator that has put out nothing for so long, though it took in records, is taken to filter all."""
 LEAST_FULL = 0.5
 BLOCKED = 0.1
 BACKLOG_S = 2.0
@@ -26,6 +28,7 @@ USUAL_FULL = 0.85
 """Busy share at the limit, until one is seen: engines slow the intake before an instance is busy all the time."""
 SHARE_GAIN = 0.2
 LIMIT_WEIGHT = 2.0
+LEAST_TRUST = 0.4
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class JobModel:
     full: dict[str, float]
     at_limit: float | None
     """Load the present configuration was seen to carry at its limit."""
+    trust: float
+    """What a job at its limit carried, as a share of what its operators' capacities promised."""
     parallelism: dict[str, int]
     changed_s: float | None
     inputs: dict[str, float]
@@ -56,11 +61,11 @@ class JobModel:
         load = math.fsum(loads.values()) if loads else None
         flows = _flows(observation, memory)
         selectivity = {
-            name: {to: out / into for to, (out, into) in flows.get(name, {}).items() if into > 0 and out > 0}
+            name: {to: out / into for to, (out, into, seen_s) in flows.get(name, {}).items() if out > 0 or seen_s > SILENT_S}
             for name in observation.operators
         }
         known = pass_along(observation.topology, {n: shares.get(n) for n in observation.topology.sources}, selectivity)
-        inputs = {name: rate for name, rate in known.items() if rate is not None and rate > 0}
+        inputs = {name: rate for name, rate in known.items() if rate is not None}
         lag = _lag(observation, memory, load)
         working = _at_work(observation, changed_s)
         limit = _limit(observation, shares) if working else None
@@ -83,12 +88,14 @@ class JobModel:
                         else curve.learned(now[name], rate, weight, bends=bends)
                     )
         at_limit = memory.get("at_limit") if same else None
-        if limit is not None and doubts:
+        trust = memory.get("trust")
+        inputs = {name: rate for name, rate in inputs.items() if name in curves or rate == 0}
+        if limit is not None and doubts and any(inputs.values()):
             at_limit = limit if at_limit is None else (at_limit + limit) / 2
-        return JobModel(
-            load, lag, shares, flows, curves, full, at_limit, now, changed_s,
-            {name: rate for name, rate in inputs.items() if name in curves},
-        )
+            promised = min(curves[name].rate(now[name], 0.0) / each for name, each in inputs.items() if each > 0)
+            kept = min(1.0, max(LEAST_TRUST, limit / promised))
+            trust = kept if trust is None else (trust + kept) / 2
+        return JobModel(load, lag, shares, flows, curves, full, at_limit, trust or 1.0, now, changed_s, inputs)
 
     def to_memory(self) -> dict[str, Any]:
         return {
@@ -97,6 +104,7 @@ class JobModel:
             "curves": {name: curve.to_list() for name, curve in self.curves.items()},
             "full": self.full,
             "at_limit": self.at_limit,
+            "trust": self.trust,
             "parallelism": self.parallelism,
             "changed_s": self.changed_s,
             "lag": self.lag,
@@ -106,20 +114,31 @@ class JobModel:
         """The load a configuration carries: that of its slowest operator; at the limit as it was seen."""
         if self.at_limit is not None and parallelism == self.parallelism:
             return self.at_limit
-        return min(self.curves[name].rate(parallelism[name], caution) / each for name, each in self.inputs.items())
+        promised = min(
+            self.curves[name].rate(parallelism[name], caution) / each for name, each in self.inputs.items() if each > 0
+        )
+        return promised * self.trust
 
     def sized(self, load: float, now: Mapping[str, int], caution: float) -> dict[str, int]:
         """The fewest instances of every operator that carry a load; those of unknown capacity stay."""
         limits = [
             curve.rate(curve.instances, 0.0) / self.inputs[name]
             for name, curve in self.curves.items()
-            if name in self.inputs and curve.is_limited
+            if self.inputs.get(name) and curve.is_limited
         ]
-        load = min([load, *limits])
-        return {
-            name: self.curves[name].instances_for(load * self.inputs[name], caution) if name in self.inputs else count
-            for name, count in now.items()
-        }
+        load = min([load / self.trust, *limits])
+        return {name: self._instances(name, count, load, caution) for name, count in now.items()}
+
+    def _instances(self, name: str, now: int, load: float, caution: float) -> int:
+        each = self.inputs.get(name)
+        if each is None:
+            return now
+        return self.curves[name].instances_for(load * each, caution) if each > 0 else 1
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Operators that keep their instances, because nothing is known of their input or capacity."""
+        return tuple(name for name in self.parallelism if name not in self.inputs)
 
 
 def _loads(observation: Observation, memory: Memory) -> tuple[dict[str, float], dict[str, float]]:
@@ -159,8 +178,8 @@ def _flows(observation: Observation, memory: Memory) -> dict[str, dict[str, list
         flows[name] = dict(old)
         if taken:
             for to, rate in rates.items():
-                out, into = old.get(to, (0.0, 0.0))
-                flows[name][to] = [out * keep + rate, into * keep + taken]
+                out, into, seen_s = old.get(to, (0.0, 0.0, 0.0))
+                flows[name][to] = [out * keep + rate, into * keep + taken, min(seen_s, SILENT_S) + observation.interval_s]
     return flows
 
 

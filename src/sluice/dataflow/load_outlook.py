@@ -18,6 +18,8 @@ MOST_PATHS = 10
 LEAST_PATHS = 6
 PRIOR_SPREAD = 0.25
 """Relative, over the whole horizon, while nothing is known."""
+BEYOND = 1.1
+"""A jump seen from another height may not lead further than this beyond the largest load so far."""
 PRIOR_WEIGHT = 4.0
 """So many past moments on which the trend was half right are taken for granted."""
 
@@ -45,7 +47,11 @@ def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool
         spread = PRIOR_SPREAD * max(now, math.fsum(past) / len(past))
         roots = [math.sqrt(step / steps) for step in range(1, steps + 1)]
         errors += [[side * spread * root for root in roots] for side in (-1.0, -0.4, 0.0, 0.4, 1.0)]
-    return [[max(0.0, value + error) for value, error in zip(mean, path, strict=True)] for path in errors]
+    highest = [max(BEYOND * max(past), (1 + PRIOR_SPREAD) * value) for value in mean]
+    return [
+        [min(most, max(0.0, value + error)) for value, error, most in zip(mean, path, highest, strict=True)]
+        for path in errors
+    ]
 
 
 def _slopes(past: Sequence[float]) -> list[float]:

@@ -19,6 +19,11 @@ from sluice.registry import parameter
 WINDOWS_KEPT = 480
 MOST_STEPS = 30
 LEVELS = 9
+IDLE_WINDOWS = 4
+COLD_S = 120.0
+"""A job that keeps up is not changed so soon after its start while operators are unknown."""
+ACTION_PRICE = 0.2
+"""What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
 UNKNOWN_DOWNTIME_S = 15.0
 """Of an engine that has not acted yet."""
 
@@ -29,7 +34,7 @@ class Sluice:
     """The cheapest plan for the next minutes, on capacities learned from every window and paths the load may take."""
 
     objective_s: float = parameter(30.0, "latency objective: how long a record may wait in its topic")
-    late_price: float = parameter(8.0, "what a second above the objective costs, in seconds of the whole job's slots")
+    late_price: float = parameter(5.0, "what a second above the objective costs, in seconds of the whole job's slots")
     caution: float = parameter(1.0, "standard deviations by which a capacity is taken to be below its mean")
     forecast: bool = parameter(True, "follow the load's trend; off: it stays as it is")
     band: bool = parameter(True, "plan for all paths the load may take; off: for the mean alone")
@@ -54,10 +59,23 @@ class Sluice:
         kept: dict[str, Any] = {**model.to_memory(), "loads": loads}
         if not loads:
             return Recommendation.hold(f"sluice: no load known of any of {len(now)} operators"), kept
-        if not model.inputs:
+        first_s = memory.get("first_s", observation.time_s - observation.interval_s)
+        kept["first_s"] = min(first_s, observation.time_s)
+        idle = memory.get("idle", 0) + 1 if not model.lag and not loads[-1] else 0
+        kept["idle"] = min(idle, IDLE_WINDOWS)
+        if idle >= IDLE_WINDOWS:
+            if max(now.values()) == 1:
+                return Recommendation.hold("sluice: nothing arrives, and 1 instance of each operator is the least"), kept
+            reason = f"sluice: nothing arrived in {idle} windows: 1 instance of each operator until something does"
+            return Recommendation(parallelism=dict.fromkeys(now, 1), reason=reason), kept
+        if not any(model.inputs.values()):
             return Recommendation.hold(f"sluice: no capacity known of any of {len(now)} operators"), kept
         if cost.cooling_s > 0:
             return Recommendation.hold(f"sluice: cooldown, {number(cost.cooling_s)} s left"), kept
+        if model.unknown and not model.lag and observation.time_s - kept["first_s"] < COLD_S:
+            return Recommendation.hold(
+                f"sluice: waits up to {COLD_S:g} s for figures of {listing(model.unknown)}: the job keeps up"
+            ), kept
         return self._planned(observation, model, loads, cost), kept
 
     def _planned(
@@ -83,14 +101,16 @@ class Sluice:
             downtime_s=terms.downtime_s,
             start_s=terms.start_s,
             objective_s=terms.objective_s,
+            cooldown_s=cost.cooldown_s,
             late_price=self.late_price * whole_job,
-            action_price=0.1 * whole_job * observation.interval_s,
+            action_price=whole_job * (terms.downtime_s + ACTION_PRICE * observation.interval_s),
+            slots_per_rate=whole_job / max(usual, 1e-9),
         )
         most = max(high * 1.3 + lag / max(terms.objective_s, observation.interval_s), 1e-9)
         least = max(min(low, usual) * 0.9, most / 50)
         configurations = self._ladder(model, now, least, most)
         options = [Option(float(sum(each.values())), model.carried(each, self.caution)) for each in configurations]
-        waits = sorted({0, 1, steps // 8, steps // 4, steps // 2} if self.action_cost else {0})
+        waits = sorted({0, 1, steps // 6, steps // 3} if self.action_cost else {0})
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
         horizon_s = steps * terms.step_s
         facts = (
@@ -121,8 +141,10 @@ class Sluice:
             downtime_s=downtime_s,
             start_s=start_s,
             objective_s=self.objective_s,
+            cooldown_s=cost.cooldown_s,
             late_price=self.late_price,
             action_price=0.0,
+            slots_per_rate=0.0,
         ), min(steps, 2 * MOST_STEPS), windows
 
     def _ladder(self, model: JobModel, now: Mapping[str, int], least: float, most: float) -> list[dict[str, int]]:
