@@ -23,6 +23,7 @@ from sluice.cli.settings import parse_settings
 from sluice.cli.view import RunView
 from sluice.control.guards import Guards
 from sluice.control.memory import MemoryStore
+from sluice.control.shadows import shadow_policies
 from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.journal.file import JOURNAL_FILE, FileJournal, Journal, MemoryJournal, read_runs
@@ -134,6 +135,14 @@ def run_command(
     memory: Annotated[
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")
     ] = None,
+    shadow: Annotated[
+        Settings,
+        typer.Option(
+            "--shadow",
+            metavar="NAME[:KEY=VALUE,...]",
+            help="Ask this policy in every cycle, too, and record what it would do; repeatable.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and record, but change nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, and nothing else.")] = False,
 ) -> None:
@@ -143,6 +152,8 @@ def run_command(
 
     On Spark: sluice run wordcount --engine spark --policy ds2 --duration 300. Ctrl-C stops between two batches; with
     --root the same command goes on where it was.
+
+    With --shadow other policies are asked beside the one that acts: 'sluice explain' says where they differ.
     """
     if engine not in ENGINE_DEFAULTS:
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
@@ -173,6 +184,7 @@ def run_command(
         simulator=parse_settings(sim_set or (), "--sim-set"),
         dry_run=dry_run,
         placing=placing,
+        shadows=shadow_policies(shadow or ()),
     )
     store = MemoryStore(memory, policy) if memory else None
     if engine == "spark" and recommends_sizes(spec.policy):

@@ -15,7 +15,7 @@ from sluice.control.guards import Guards, Situation
 from sluice.control.memory import MemoryStore
 from sluice.control.state import LoopState, Request
 from sluice.journal.file import Journal
-from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Status
+from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Shadow, Status
 from sluice.journal.results import CycleReport
 from sluice.model import ActionCost, Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
 from sluice.protocol import EMPTY_MEMORY, Memory
@@ -40,6 +40,7 @@ class Planner(Protocol):
 class Loop:
     """Runs one engine with one policy. A dry run does everything but reconcile.
 
+    `shadows` are asked in every cycle and put on record, and never acted on; each keeps its own memory.
     `fulfil_within_s` is how long requested instances may take to come; after that the shortage is on record and the
     target is what is there.
     """
@@ -50,6 +51,7 @@ class Loop:
     guards: Guards = field(default_factory=Guards)
     planner: Planner | None = None
     store: MemoryStore | None = None
+    shadows: Mapping[str, Decider] = field(default_factory=dict)
     dry_run: bool = False
     fulfil_within_s: float = 120.0
 
@@ -65,6 +67,7 @@ class Loop:
         """Start the engine, cycle until the duration is over, and stop it whatever happens."""
         self._on_report = on_report or (lambda _: None)
         self._memory: Memory = self.store.load() if self.store else EMPTY_MEMORY
+        self._shadow_memories: dict[str, Memory] = dict.fromkeys(self.shadows, EMPTY_MEMORY)
         self._events: list[str] = []
         self._waiting: CycleReport | None = None
         clock = self.engine.clock
@@ -105,16 +108,14 @@ class Loop:
         self._state = self._state.aligned(self.engine.graph)
         answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
         state = self._state
-        guarded = self.guards.apply(
-            answer.recommendation,
-            Situation(
-                target=state.target,
-                graph=self.engine.graph,
-                observation=observation,
-                last_action_s=state.last_action_s,
-                shortages=state.shortages,
-            ),
+        situation = Situation(
+            target=state.target,
+            graph=self.engine.graph,
+            observation=observation,
+            last_action_s=state.last_action_s,
+            shortages=state.shortages,
         )
+        guarded = self.guards.apply(answer.recommendation, situation)
         target, notes, problem = guarded.target, guarded.notes, answer.problem
         action: Action = "none"
         if target != state.target:
@@ -138,6 +139,7 @@ class Loop:
                 target=target if action == "apply" else state.target,
                 proposed=target if action in ("cooldown", "dry_run") else None,
                 requested=state.requested,
+                shadows=self._ask_shadows(situation) if asks else {},
             )
         )
         self._events.clear()
@@ -160,6 +162,18 @@ class Loop:
         if self.store and answer.memory != self._memory and (problem := self.store.problem(answer.memory)):
             return refused(f"the policy's memory cannot be saved: {problem}", self._memory)
         return answer
+
+    def _ask_shadows(self, situation: Situation) -> dict[str, Shadow]:
+        free = replace(situation, last_action_s=None)
+        recorded = {}
+        for name, decider in self.shadows.items():
+            answer = decider.ask(situation.observation, self._shadow_memories[name])
+            self._shadow_memories[name] = answer.memory
+            target = self.guards.apply(answer.recommendation, free).target
+            recorded[name] = Shadow(
+                parallelism=target.parallelism, reason=answer.recommendation.reason, problem=answer.problem
+            )
+        return recorded
 
     def _with_cost(self, observation: Observation) -> Observation:
         """An engine reports what it saw; what an action costs is seen here."""

@@ -55,6 +55,8 @@ class RunSpec:
     """Instances of every operator at the start; null: as the pipeline says. The simulator's."""
     dry_run: bool = False
     placing: PlacementSetup | None = None
+    shadows: Mapping[str, Policy] = field(default_factory=dict)
+    """Label -> policy that is asked beside the one that acts, and put on record."""
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "interval_s", "speedup", "slo_s"):
@@ -131,6 +133,7 @@ def run(
         guards=spec.guards,
         planner=planner or (spec.placing.planner(simulated_job(spec)) if spec.placing else None),
         store=store,
+        shadows={label: Decider(policy, policy_timeout_s) for label, policy in spec.shadows.items()},
         dry_run=spec.dry_run,
     ).run(
         initial,

@@ -35,7 +35,7 @@ class Sluice:
 
     objective_s: float = parameter(30.0, "latency objective: how long a record may wait in its topic")
     late_price: float = parameter(5.0, "what a second above the objective costs, in seconds of the whole job's slots")
-    caution: float = parameter(1.0, "standard deviations by which a capacity is taken to be below its mean")
+    caution: float = parameter(1.0, "standard deviations by which a capacity is taken to be below its mean, where a mistake lasts")
     forecast: bool = parameter(True, "follow the load's trend; off: it stays as it is")
     band: bool = parameter(True, "plan for all paths the load may take; off: for the mean alone")
     drain: bool = parameter(True, "count the backlog there is; off: plan as if there were none")
@@ -83,6 +83,8 @@ class Sluice:
     ) -> Recommendation:
         now = observation.parallelism
         terms, steps, ahead = self._terms(observation.interval_s, cost)
+        bound_s = cost.cooldown_s + terms.downtime_s + terms.start_s
+        caution = self.caution * bound_s / (bound_s + self.objective_s)
         finer = 2 if ahead > 1 else 1
         past = in_steps(loads, ahead * finer)
         if len(past) < 1:
@@ -93,8 +95,8 @@ class Sluice:
         high = max(max(path) for path in paths)
         low = min(min(path) for path in paths)
         usual = math.fsum(math.fsum(path) for path in paths) / (len(paths) * steps)
-        present = Option(float(sum(now.values())), model.carried(now, self.caution))
-        at_usual = model.sized(max(usual, 1e-9), now, self.caution)
+        present = Option(float(sum(now.values())), model.carried(now, caution))
+        at_usual = model.sized(max(usual, 1e-9), now, caution)
         whole_job = float(sum(at_usual.values()))
         terms = Terms(
             step_s=terms.step_s,
@@ -108,8 +110,8 @@ class Sluice:
         )
         most = max(high * 1.3 + lag / max(terms.objective_s, observation.interval_s), 1e-9)
         least = max(min(low, usual) * 0.9, most / 50)
-        configurations = self._ladder(model, now, least, most)
-        options = [Option(float(sum(each.values())), model.carried(each, self.caution)) for each in configurations]
+        configurations = self._ladder(model, now, least, most, caution)
+        options = [Option(float(sum(each.values())), model.carried(each, caution)) for each in configurations]
         waits = sorted({0, 1, steps // 6, steps // 3} if self.action_cost else {0})
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
         horizon_s = steps * terms.step_s
@@ -147,12 +149,15 @@ class Sluice:
             slots_per_rate=0.0,
         ), min(steps, 2 * MOST_STEPS), windows
 
-    def _ladder(self, model: JobModel, now: Mapping[str, int], least: float, most: float) -> list[dict[str, int]]:
+    @staticmethod
+    def _ladder(
+        model: JobModel, now: Mapping[str, int], least: float, most: float, caution: float
+    ) -> list[dict[str, int]]:
         """Configurations for loads from the least to the most, smallest first, each once."""
         ratio = (most / least) ** (1 / (LEVELS - 1))
         found: dict[tuple[int, ...], dict[str, int]] = {}
         for level in range(LEVELS):
-            sized = model.sized(least * ratio**level, now, self.caution)
+            sized = model.sized(least * ratio**level, now, caution)
             found.setdefault(tuple(sized.values()), sized)
         return list(found.values())
 
