@@ -1,13 +1,14 @@
 """Jobs and loads nobody has tuned a policy on: drawn from a seed, so that a development and a held-out split differ.
 
-Jobs: two to five operators in a line, with a join or with a fan-out; capacities that are linear, lose with every instance
-or come from a table with a bend; windows that fire in bursts; state. Loads: waves with noise, walks, ramps, steps, spikes.
+Jobs: some operators in a line, with a join or with a fan-out; capacities that are linear, lose with every instance or
+come from a table with a bend; windows that fire in bursts; state. Loads: waves with noise, walks, ramps, steps, spikes.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -80,12 +81,13 @@ class DrawnJob:
 
     seed: int
     peak_rate: float = 100_000.0
-    settings: Mapping[str, float] = field(default_factory=dict)
+    live: bool = False
+    """Whether a rescale stops nothing."""
     slow_sink: float | None = None
     """Records/s that the system behind the sinks takes, however many instances write, as a share of the peak."""
 
     def source_shares(self) -> Mapping[str, float]:
-        return {edge_free: share for edge_free, share in self._drawn()[2].items()}
+        return self._drawn()[2]
 
     def simulated(self) -> SimulatedJob:
         operators, edges, _, settings, start = self._drawn()
@@ -105,7 +107,7 @@ class DrawnJob:
         sources = ["left", "right"] if shape == "join" else ["source"]
         sinks = ["sink", "archive"] if shape == "fan-out" else ["sink"]
         pairs = [(name, middle[0]) for name in sources]
-        pairs += list(zip(middle, middle[1:], strict=False)) + [(middle[-1], name) for name in sinks]
+        pairs += list(itertools.pairwise(middle)) + [(middle[-1], name) for name in sinks]
         shares = {name: float(random.uniform(0.4, 1.0)) for name in sources}
         rates = {name: share * self.peak_rate for name, share in shares.items()}
         operators = []
@@ -129,13 +131,12 @@ class DrawnJob:
         settings = SimulatorSettings(
             buffer_records=int(random.choice([2000, 5000, 20_000])),
             rescale="job",
-            **{
-                "downtime_s": float(random.uniform(20, 60)),
-                "busy_ceiling": float(random.uniform(0.75, 1.0)),
-                "noise": float(random.uniform(0.02, 0.08)),
-                **self.settings,
-            },
+            downtime_s=float(random.uniform(20, 60)),
+            busy_ceiling=float(random.uniform(0.75, 1.0)),
+            noise=float(random.uniform(0.02, 0.08)),
         )
+        if self.live:
+            settings = replace(settings, downtime_s=0.0, state_bandwidth_bytes_per_s=1e15)
         edges = tuple(Edge(source=a, target=b) for a, b in pairs)
         return tuple(operators), edges, shares, settings, int(random.integers(2, 11))
 
@@ -165,9 +166,8 @@ class Case:
     slow_sink: float | None = None
 
     def spec(self, policy: Policy) -> RunSpec:
-        live = {"downtime_s": 0.0, "state_bandwidth_bytes_per_s": 1e15}
         return RunSpec(
-            pipeline=DrawnJob(seed=self.job, settings=live if self.live else {}, slow_sink=self.slow_sink),
+            pipeline=DrawnJob(seed=self.job, live=self.live, slow_sink=self.slow_sink),
             policy=policy,
             workload=DrawnLoad(pattern=self.pattern, seed=self.job * 31 + self.seed),
             guards=Guards(**{**THESIS_GUARDS, **({"cooldown_s": 0.0} if self.live else {})}),

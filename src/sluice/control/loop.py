@@ -17,7 +17,16 @@ from sluice.control.state import LoopState, Request
 from sluice.journal.file import Journal
 from sluice.journal.records import Action, Cycle, End, OperatorOutcome, Outcome, Shadow, Status
 from sluice.journal.results import CycleReport
-from sluice.model import ActionCost, Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
+from sluice.model import (
+    ActionCost,
+    Graph,
+    Observation,
+    OperatorChange,
+    Placement,
+    Recommendation,
+    Reconciliation,
+    Target,
+)
 from sluice.protocol import EMPTY_MEMORY, Memory
 
 SHORTEST_WINDOW = 0.5

@@ -1,18 +1,17 @@
 """What an operator can take in with p instances, as a distribution that every window sharpens.
 
 In logarithms the curve is a straight line through the *anchor*, which is the mean of what was measured at one
-parallelism: `log capacity(p) = anchor + slope * log(p / p_anchor)`. The slope is 1 for instances that add up and 0 where
-more of them do not help; it is learned whenever the parallelism changes, a Kalman filter on one number. So the curve
-is monotone, and concave where the data say so. Away from the anchor the slope's doubt counts against the operator in
-both directions: upwards it may be flatter, downwards steeper.
+parallelism: `log capacity(p) = anchor + slope * log(p / p_anchor)`. The slope is 1 for instances that add up and 0
+where more of them do not help; it is learned whenever the parallelism changes, a Kalman filter on one number. So the
+curve is monotone, and concave where the data say so. Away from the anchor the doubt about the slope counts against the
+operator in both directions: upwards it may be flatter, downwards steeper.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-
-from sluice.dataflow.numbers import MOST_INSTANCES
+from typing import Any
 
 PRIOR_SLOPE, PRIOR_VARIANCE = 0.93, 0.01
 NOISE = 0.04
@@ -89,40 +88,32 @@ class CapacityCurve:
             variance = (1 - gain) * self.base_variance
         return replace(self, anchor=anchor, windows=windows, slope=slope, variance=variance, contradicted=False)
 
-    def _slopes(self, caution: float) -> tuple[float, float]:
-        """Below and above the anchor, with the doubt against the operator."""
+    def slopes(self, caution: float) -> tuple[float, float]:
+        """Below and above the anchor, with so many standard deviations of doubt against the operator."""
         doubt = caution * math.sqrt(self.variance)
         return self.slope + doubt, self.slope - doubt
+
+    def height(self, caution: float) -> float:
+        """The logarithm of the rate at the anchor, as cautiously."""
+        return self.anchor - caution * NOISE / math.sqrt(self.windows)
 
     @property
     def is_limited(self) -> bool:
         """More instances do not help: something else sets the pace, a hot key or a system outside the job."""
         return self.slope < USELESS_SLOPE and self.variance < PRIOR_VARIANCE
 
-    def rate(self, instances: int, caution: float) -> float:
+    def rate(self, instances: int, caution: float = 0.0) -> float:
         """Records/s with so many instances, `caution` standard deviations below the mean."""
-        below, above = self._slopes(caution)
+        below, above = self.slopes(caution)
         distance = math.log(instances / self.instances)
-        surely = self.anchor - caution * NOISE / math.sqrt(self.windows)
-        return math.exp(min(300.0, surely + distance * (above if distance > 0 else below)))
-
-    def instances_for(self, rate: float, caution: float) -> int:
-        """The fewest that take a rate, by the same cautious curve; those there are where more do not help."""
-        if rate <= 0:
-            return 1
-        below, above = self._slopes(caution)
-        missing = math.log(rate) - self.anchor + caution * NOISE / math.sqrt(self.windows)
-        if missing > 0 and (self.is_limited or above < USELESS_SLOPE):
-            return self.instances
-        exact = self.instances * math.exp(min(30.0, missing / (above if missing > 0 else max(below, USELESS_SLOPE))))
-        return max(1, min(MOST_INSTANCES, math.ceil(exact * (1 - 1e-9))))
+        return math.exp(min(300.0, self.height(caution) + distance * (above if distance > 0 else below)))
 
     def to_list(self) -> list[float]:
         return list(vars(self).values())
 
     @staticmethod
     def from_list(values: list[float]) -> CapacityCurve:
-        instances, anchor, windows, slope, variance, base_instances, *base, contradicted = values
-        return CapacityCurve(
-            int(instances), anchor, windows, slope, variance, int(base_instances), *base, bool(contradicted)
-        )
+        named: dict[str, Any] = dict(zip(CapacityCurve.__dataclass_fields__, values, strict=True))
+        for name in ("instances", "base_instances"):
+            named[name] = int(named[name])
+        return CapacityCurve(**{**named, "contradicted": bool(named["contradicted"])})

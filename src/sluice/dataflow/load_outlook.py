@@ -1,8 +1,8 @@
 """What load may come: paths of the next minutes, drawn from what followed in the past.
 
 The past is cut into steps, counted back from now. The mean path is a damped trend, of which only the part is
-believed that would have been right so far (a regression of what came on what the trend said; 0 on a random walk). Around
-it lie the errors this forecast would have made from earlier moments, whole paths of them, those first that began
+believed that would have been right so far (a regression of what came on what the trend said; 0 on a random walk).
+Around it lie the errors this forecast would have made from earlier moments, whole paths of them, those first that began
 like now: so a load that has turned at this height before is expected to turn again, and the band is as wide as the
 load is unpredictable. While there is little past, wide paths of no information stand in.
 """

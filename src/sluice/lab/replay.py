@@ -1,7 +1,7 @@
 """What other policies would have made of a past run, from its journal alone.
 
-Two answers. *Recommended*: every policy is asked about the windows that were recorded, one after the other; what it says is
-exact, but those windows show the job as it was really scaled. *Estimated*: a simulated job with the capacities,
+Two answers. *Recommended*: every policy is asked about the windows that were recorded, one after the other; what it
+says is exact, but those windows show the job as it was really scaled. *Estimated*: a simulated job with the capacities,
 selectivities, downtimes and loads found in the journal is scaled by the policy, window for window. The run itself is
 estimated the same way, so how far such an estimate is off can be seen beside what was measured.
 """
@@ -118,7 +118,7 @@ def replay(run: RunLog, policies: Mapping[str, Policy], objective_s: float | Non
 
 
 def advise(run: RunLog, policy: Policy) -> list[Advice]:
-    """What a policy says to the windows as they were, its memory carried on; the guards are the run's, less cooldown."""
+    """What a policy says to the windows as they were, its memory carried on; guards are the run's, less cooldown."""
     decider, guards = Decider(policy), _guards(run)
     memory: Memory = EMPTY_MEMORY
     found = []
@@ -196,9 +196,7 @@ class _Past:
             busy_ceiling=min(1.0, _mean(list(model.full.values())) or 1.0),
         )
         operators, edges = _parts(model, last)
-        job = SimulatedJob(
-            operators=operators, edges=edges, settings=settings, initial_parallelism=seen[0].parallelism
-        )
+        job = SimulatedJob(operators=operators, edges=edges, settings=settings, initial_parallelism=seen[0].parallelism)
         times_s = np.array([observation.time_s for observation in seen])
         loads = {name: _load(times_s, seen, name) for name in last.topology.sources}
         return _Past(run, job, loads, unknown)
@@ -233,7 +231,7 @@ def _capacity(model: JobModel, name: str) -> Callable[[int], float]:
     curve = model.curves.get(name)
     if curve is None:
         return lambda _: AMPLE
-    return lambda instances: min(AMPLE, curve.rate(instances, 0.0) * model.trust)
+    return lambda instances: min(AMPLE, curve.rate(instances) * model.trust)
 
 
 def _load(times_s: Floats, seen: Sequence[Observation], name: str) -> Callable[[Floats], Floats]:

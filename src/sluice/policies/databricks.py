@@ -25,8 +25,8 @@ class Databricks:
 
     Utilisation is the busy share. A task is what an instance reads in one window, so the queue is `lag / (true rate of
     one * window)` tasks; where that is unknown, a lag that grows counts as a queue of one task per instance. Up to
-    as many instances as work and queue would keep at `target`, at most `largest_factor` at once; down the same way after
-    `patience` windows.
+    as many instances as work and queue would keep at `target`, at most `largest_factor` at once; down the same way
+    after `patience` windows.
     """
 
     high: float = parameter(0.8, "utilisation at or above which a queue brings more instances")

@@ -77,8 +77,8 @@ def attach(
     begins with those it has, one without a query with `min_executors`. `dry_run` decides and records without requesting
     or releasing anything. `objective` raises the policy's recommendation while records are late. Executors that do not
     come within `fulfil_within` are reported and requested again later. `journal` is a file, rotated as it grows;
-    without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics. `shadow` names policies that
-    are asked in every cycle, too, and put on record.
+    without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics. `shadow` names policies
+    that are asked in every cycle, too, and put on record.
     """
     counts = {"min_executors": min_executors, "max_executors": max_executors, "initial_executors": initial_executors}
     times = {"interval": interval, "cooldown": cooldown, "idle": idle, "fulfil_within": fulfil_within}
