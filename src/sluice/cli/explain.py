@@ -12,7 +12,7 @@ from rich.console import Console
 
 from sluice.cli.app import app
 from sluice.cli.listings import AsJson, Price
-from sluice.journal.explain import explain, held_back
+from sluice.journal.explain import explain, held_back, shadows_of
 from sluice.journal.file import read_runs
 from sluice.journal.savings import savings_of
 
@@ -36,8 +36,10 @@ def explain_command(
         for cause, times in held_back(run).items():
             causes[cause] = causes.get(cause, 0) + times
     saved = savings_of(runs, price)
+    shadows = [one for run in runs for one in shadows_of(run)]
     if as_json:
         content: dict[str, Any] = {"actions": [asdict(one) for one in found], "held_back": causes}
+        content |= {"shadows": [asdict(one) for one in shadows]} if shadows else {}
         print(json.dumps({**content, **({"savings": saved.to_data()} if saved else {})}, indent=2))
         return
     console = Console(highlight=False)
@@ -50,5 +52,7 @@ def explain_command(
     console.print(f"{len(found)} scaling actions.", markup=False)
     for cause, times in causes.items():
         console.print(f"held back {times} times: {cause}", soft_wrap=True, markup=False)
+    for shadow in shadows:
+        console.print(shadow.sentence(), soft_wrap=True, markup=False)
     for sentence in saved.sentences() if saved else ():
         console.print(sentence, soft_wrap=True, markup=False)

@@ -24,6 +24,7 @@ from sluice.cli.settings import parse_settings
 from sluice.cli.view import RunView
 from sluice.control.guards import Guards
 from sluice.control.memory import MemoryStore
+from sluice.control.shadows import shadow_policies
 from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.journal.file import JOURNAL_FILE, FileJournal, Journal, MemoryJournal, read_runs
@@ -150,6 +151,14 @@ def run_command(
     memory: Annotated[
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")
     ] = None,
+    shadow: Annotated[
+        Settings,
+        typer.Option(
+            "--shadow",
+            metavar="NAME[:KEY=VALUE,...]",
+            help="Ask this policy in every cycle, too, and record what it would do; repeatable.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Decide and record, but change nothing.")] = False,
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="Show the run on a local page; on a terminal until Ctrl-C.")
@@ -172,6 +181,8 @@ def run_command(
 
     On a cluster (see 'sluice cluster'): sluice run q5 --engine spark --master spark://HOST:PORT --root /shared/q5
     --placement caps. The folder must be one that all workers share.
+
+    With --shadow other policies are asked beside the one that acts: 'sluice explain' says where they differ.
     """
     if engine not in ENGINE_DEFAULTS:
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
@@ -211,6 +222,7 @@ def run_command(
         simulator=parse_settings(sim_set or (), "--sim-set"),
         dry_run=dry_run,
         placing=placing,
+        shadows=shadow_policies(shadow or ()),
     )
     store = MemoryStore(memory, policy) if memory else None
     page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()

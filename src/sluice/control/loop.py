@@ -16,9 +16,18 @@ from sluice.control.memory import MemoryStore
 from sluice.control.state import LoopState, Request
 from sluice.control.switches import ControlRequest, Overrides, Switchboard
 from sluice.journal.file import Journal
-from sluice.journal.records import Action, Cycle, End, Intervention, OperatorOutcome, Outcome, Status
+from sluice.journal.records import Action, Cycle, End, Intervention, OperatorOutcome, Outcome, Shadow, Status
 from sluice.journal.results import CycleReport
-from sluice.model import Graph, Observation, OperatorChange, Placement, Recommendation, Reconciliation, Target
+from sluice.model import (
+    ActionCost,
+    Graph,
+    Observation,
+    OperatorChange,
+    Placement,
+    Recommendation,
+    Reconciliation,
+    Target,
+)
 from sluice.protocol import EMPTY_MEMORY, Memory
 
 SHORTEST_WINDOW = 0.5
@@ -53,6 +62,7 @@ Reviewer = Callable[[Observation, Target], Review]
 class Loop:
     """Runs one engine with one policy. A dry run does everything but reconcile.
 
+    `shadows` are asked in every cycle and put on record, and never acted on; each keeps its own memory.
     `fulfil_within_s` is how long requested instances may take to come; after that the shortage is on record and the
     target is what is there.
     """
@@ -65,6 +75,7 @@ class Loop:
     reviewer: Reviewer | None = None
     """Where workers come and go or get hot: asked every cycle whether the placement still holds."""
     store: MemoryStore | None = None
+    shadows: Mapping[str, Decider] = field(default_factory=dict)
     dry_run: bool = False
     fulfil_within_s: float = 120.0
     switches: Switchboard = field(default_factory=Switchboard)
@@ -82,6 +93,7 @@ class Loop:
         self._on_report = on_report or (lambda _: None)
         self._memory: Memory = self.store.load() if self.store else EMPTY_MEMORY
         self._remembered_s = self.store.time_s() if self.store else 0.0
+        self._shadow_memories: dict[str, Memory] = dict.fromkeys(self.shadows, EMPTY_MEMORY)
         self._events: list[str] = []
         self._waiting: CycleReport | None = None
         self._overrides = Overrides(dry_run=self.dry_run)
@@ -125,24 +137,22 @@ class Loop:
 
     def cycle(self, number: int, *, asks: bool = True) -> CycleReport:
         self._events += self.engine.maintain()
-        observation = self.engine.observe()
+        observation = self._with_cost(self.engine.observe())
         self._state = self._state.aligned(self.engine.graph)
         self._obey(number)
         answer = self._ask(observation) if asks else Answer(Recommendation.hold(TOO_SHORT), self._memory)
         state = self._state = self._state.recommended(answer.recommendation)
         review = self.reviewer(observation, state.target) if self.reviewer else None
         guards = self.guards.within(review.slots) if review else self.guards
-        guarded = guards.apply(
-            answer.recommendation,
-            Situation(
-                target=state.target,
-                graph=self.engine.graph,
-                observation=observation,
-                last_action_s=state.last_action_s,
-                shortages=state.shortages,
-                pinned=self._overrides.pinned,
-            ),
+        situation = Situation(
+            target=state.target,
+            graph=self.engine.graph,
+            observation=observation,
+            last_action_s=state.last_action_s,
+            shortages=state.shortages,
+            pinned=self._overrides.pinned,
         )
+        guarded = guards.apply(answer.recommendation, situation)
         target, notes, problem = guarded.target, guarded.notes, answer.problem
         action: Action = "none"
         if target != state.target:
@@ -171,6 +181,7 @@ class Loop:
                 target=target if action == "apply" else state.target,
                 proposed=target if action in ("cooldown", "dry_run") else None,
                 requested=state.requested,
+                shadows=self._ask_shadows(situation) if asks else {},
             )
         )
         self._events.clear()
@@ -229,6 +240,29 @@ class Loop:
             return refused(f"the policy's memory cannot be saved: {problem}", self._memory)
         return answer
 
+    def _ask_shadows(self, situation: Situation) -> dict[str, Shadow]:
+        free = replace(situation, last_action_s=None)
+        recorded = {}
+        for name, decider in self.shadows.items():
+            answer = decider.ask(situation.observation, self._shadow_memories[name])
+            self._shadow_memories[name] = answer.memory
+            target = self.guards.apply(answer.recommendation, free).target
+            recorded[name] = Shadow(
+                parallelism=target.parallelism, reason=answer.recommendation.reason, problem=answer.problem
+            )
+        return recorded
+
+    def _with_cost(self, observation: Observation) -> Observation:
+        """An engine reports what it saw; what an action costs is seen here."""
+        state = self._state
+        cost = ActionCost(
+            downtime_s=state.downtime_s,
+            start_s=state.start_s,
+            cooldown_s=self.guards.cooldown_s,
+            cooling_s=self.guards.cooling_s(observation.time_s, state.last_action_s),
+        )
+        return observation.model_copy(update={"action_cost": cost})
+
     def _placed(self, target: Target, observation: Observation | None) -> tuple[Target, tuple[str, ...]]:
         if self.planner is None:
             return target, ()
@@ -246,7 +280,7 @@ class Loop:
         self._state = replace(before, target=cycle.target, request=None).reconciled(reconciliation)
         acted = [name for name, change in reconciliation.changes.items() if not change.error]
         if acted or not reconciliation.changes:
-            self._state = replace(self._state, last_action_s=cycle.time_s)
+            self._state = replace(self._state, last_action_s=cycle.time_s, downtime_s=reconciliation.downtime_s)
         status = _status(reconciliation)
         outcome = Outcome(
             cycle=cycle.cycle,
@@ -281,7 +315,7 @@ class Loop:
         missing, request, now_s = self._state.missing, self._state.request, self.engine.clock.now_s()
         if not missing:
             if request is not None:
-                self._state = self._state.fulfilled()
+                self._state = replace(self._state.fulfilled(), start_s=now_s - request.since_s)
                 self._conclude("done", now_s, f"there after {now_s - request.since_s:.0f} s")
         elif request is None:
             self._state = replace(self._state, request=Request(now_s))

@@ -38,6 +38,10 @@ class LoopState:
     requested: dict[str, int] = field(default_factory=dict)
     observed: dict[str, int] = field(default_factory=dict)
     last_action_s: float | None = None
+    downtime_s: float | None = None
+    """How long the last action stopped the job."""
+    start_s: float | None = None
+    """How long the last requested instances took to come."""
     request: Request | None = None
     shortages: dict[str, Shortage] = field(default_factory=dict)
 

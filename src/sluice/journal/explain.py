@@ -58,6 +58,45 @@ def held_back(run: RunLog) -> dict[str, int]:
     return causes
 
 
+@dataclass(frozen=True)
+class ShadowSummary:
+    """How another policy's recommendations compare with the target in force, over the cycles it was asked in."""
+
+    policy: str
+    cycles: int
+    agreed: int
+    mean_instances: float
+    mean_in_force: float
+    problems: int
+
+    def sentence(self) -> str:
+        text = f"shadow {self.policy}: agreed with the target in {self.agreed} of {self.cycles} cycles; "
+        text += f"recommended {self.mean_instances:.1f} instances on average, {self.mean_in_force:.1f} were in force"
+        return f"{text}; {self.problems} problems." if self.problems else f"{text}."
+
+
+def shadows_of(run: RunLog) -> list[ShadowSummary]:
+    """Every shadow of a run; recommendations are those after guards."""
+    names = dict.fromkeys(name for cycle in run.cycles for name in cycle.shadows)
+    summaries = []
+    for name in names:
+        asked = [cycle for cycle in run.cycles if name in cycle.shadows]
+        counts = [cycle.shadows[name].parallelism for cycle in asked]
+        in_force = [cycle.target.parallelism for cycle in asked]
+        total = max if run.is_shared else sum
+        summaries.append(
+            ShadowSummary(
+                policy=name,
+                cycles=len(asked),
+                agreed=sum(a == b for a, b in zip(counts, in_force, strict=True)),
+                mean_instances=sum(total(one.values()) for one in counts) / len(asked),
+                mean_in_force=sum(total(one.values()) for one in in_force) / len(asked),
+                problems=sum(cycle.shadows[name].problem is not None for cycle in asked),
+            )
+        )
+    return summaries
+
+
 def _is_worth_telling(reports: Sequence[CycleReport], number: int) -> bool:
     result = reports[number].result
     if result.kind != "would_scale":

@@ -70,6 +70,14 @@ class RunHeader(Frozen):
     settings: dict[str, Any] = Field(default_factory=dict, description="what only this engine has")
 
 
+class Shadow(Frozen):
+    """What another policy would have done in a cycle, after the same guards, the cooldown left out."""
+
+    parallelism: dict[Name, Count]
+    reason: str
+    problem: str | None = None
+
+
 class Cycle(Frozen):
     """One turn of the loop: what was observed, recommended, and decided after guards and placement."""
 
@@ -88,6 +96,11 @@ class Cycle(Frozen):
     )
     requested: dict[Name, Count] = Field(
         default_factory=dict, description="what the engine had requested before this cycle"
+    )
+    shadows: dict[Name, Shadow] = Field(
+        default_factory=dict,
+        description="policies that were asked beside the one that acts; left out where there are none",
+        exclude_if=lambda shadows: not shadows,
     )
 
 

@@ -57,6 +57,8 @@ class RunSpec:
     """Instances of every operator at the start; null: as the pipeline says. The simulator's."""
     dry_run: bool = False
     placing: PlacementSetup | None = None
+    shadows: Mapping[str, Policy] = field(default_factory=dict)
+    """Label -> policy that is asked beside the one that acts, and put on record."""
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "interval_s", "speedup", "slo_s"):
@@ -148,6 +150,7 @@ def run(
         planner=planner or (spec.placing.planner(simulated_job(spec)) if spec.placing else None),
         reviewer=reviewer,
         store=store,
+        shadows={label: Decider(policy, policy_timeout_s) for label, policy in spec.shadows.items()},
         dry_run=spec.dry_run,
         switches=switches or Switchboard(),
     ).run(

@@ -4,6 +4,7 @@ from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
 from sluice.model.learned import CapacityCurve, Learned, LoadForecast
 from sluice.model.observation import (
+    ActionCost,
     Observation,
     OperatorMetrics,
     PlacedTasks,
@@ -16,6 +17,7 @@ from sluice.model.target import OperatorChange, Reconciliation, Target
 from sluice.model.topology import Topology
 
 __all__ = [
+    "ActionCost",
     "CapacityCurve",
     "Cluster",
     "Edge",

@@ -86,6 +86,17 @@ class PlacedTasks(Frozen):
     followed: Count
 
 
+class ActionCost(Frozen):
+    """What changing a target costs on this engine, as far as earlier actions of the run have shown."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    downtime_s: NonNegative | None = Field(None, description="how long the last action stopped the job")
+    start_s: NonNegative | None = Field(None, description="how long the last requested instances took to come")
+    cooldown_s: NonNegative = Field(0.0, description="time after an action without another one")
+    cooling_s: NonNegative = Field(0.0, description="what is left of it now")
+
+
 class Observation(Frozen):
     """All operators of a job in one window, and the edges between them."""
 
@@ -109,6 +120,9 @@ class Observation(Frozen):
         default_factory=dict, description="what ran on which worker; empty where all run in one process"
     )
     placement: PlacedTasks | None = Field(None, description="how the placement was followed; null without one")
+    action_cost: ActionCost | None = Field(
+        None, description="what an action costs here; the loop adds it, engines do not"
+    )
 
     @model_validator(mode="after")
     def _is_a_dag(self) -> Self:

@@ -185,7 +185,7 @@ def _band(data: Any, axis: str) -> dict[str, Any] | None:
 
 def _shadow(latest: dict[str, Any]) -> list[dict[str, Any]]:
     """What other policies would do now."""
-    found = latest.get("shadow")
+    found = latest.get("shadows")
     if not isinstance(found, dict):
         return []
     target = _at(latest, "target", "parallelism")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +19,7 @@ from sluice.control.decider import Decider
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop
 from sluice.control.memory import MemoryStore
+from sluice.control.shadows import shadow_policies
 from sluice.control.switches import Switchboard
 from sluice.durations import Duration, seconds
 from sluice.errors import BadInputError
@@ -74,6 +75,7 @@ def attach(
     dashboard_port: int | None = None,
     dashboard_host: str = "127.0.0.1",
     dashboard_token: str | None = None,
+    shadow: Sequence[str] = (),
 ) -> Attachment:
     """Scale the executors of this session's application, from now until `detach()` or the end of the program.
 
@@ -83,7 +85,8 @@ def attach(
     or releasing anything. `objective` raises the policy's recommendation while records are late. Executors that do not
     come within `fulfil_within` are reported and requested again later. `journal` is a file, rotated as it grows;
     without it the last cycles are kept in memory. `metrics_port` serves Prometheus metrics, `dashboard` a page; its
-    controls are for who has the `dashboard_token`. Both listen on the loopback address unless told otherwise.
+    controls are for who has the `dashboard_token`. Both listen on the loopback address unless told otherwise. `shadow`
+    names policies that are asked in every cycle, too, and put on record.
     """
     counts = {"min_executors": min_executors, "max_executors": max_executors, "initial_executors": initial_executors}
     times = {"interval": interval, "cooldown": cooldown, "idle": idle, "fulfil_within": fulfil_within}
@@ -94,6 +97,7 @@ def attach(
     if not isinstance(dry_run, bool):
         raise BadInputError(f"dry_run must be True or False, got {dry_run!r}")
     name, chosen = policy_of(policy, policy_settings)
+    shadows = shadow_policies([shadow] if isinstance(shadow, str) else shadow)
     slo_s = Objective.parse(objective).latency_s if objective is not None else None
     journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
     port = port_of(metrics_port, "metrics_port")
@@ -144,6 +148,10 @@ def attach(
             journal=records,
             guards=Guards(min_parallelism=bounds[0], max_parallelism=bounds[1], cooldown_s=settings.cooldown_s),
             store=store,
+            shadows={
+                label: Decider(_wrapped(one, label.partition(":")[0], slo_s, settings), POLICY_TIMEOUT_S)
+                for label, one in shadows.items()
+            },
             dry_run=dry_run,
             fulfil_within_s=settings.fulfil_within_s,
         )

@@ -31,6 +31,11 @@ def _text(value: str) -> str:
     return value.strip()
 
 
+def _names(value: str) -> list[str]:
+    """Separated by semicolons, because settings of a policy have commas between them."""
+    return [_text(name) for name in value.split(";")]
+
+
 def _count(value: str) -> int:
     if not re.fullmatch(r"\s*[1-9]\d*\s*", value):
         raise ValueError("must be a whole number, at least 1")
@@ -101,6 +106,7 @@ SETTINGS = {
     "dashboardHost": Setting("dashboard_host", _text),
     "dashboardToken": Setting("dashboard_token", _text),
     "dryRun": Setting("dry_run", _switch),
+    "shadow": Setting("shadow", _names),
 }
 ENABLED = "enabled"
 

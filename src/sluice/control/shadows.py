@@ -1,0 +1,22 @@
+"""Policies that are asked and put on record, and never acted on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sluice.errors import BadInputError
+from sluice.journal.records import Choice
+from sluice.protocol import Policy, policies
+
+
+def shadow_policies(texts: Iterable[str]) -> dict[str, Policy]:
+    """Label -> policy, from texts such as `ds2` or `ds2:over_provisioning=1.4`; each once."""
+    found: dict[str, Policy] = {}
+    for text in texts:
+        if not isinstance(text, str):
+            raise BadInputError(f"a shadow is the name of a policy, got {text!r}")
+        choice = Choice.parse_text(text)
+        if choice.label in found:
+            raise BadInputError(f"shadow {choice.label!r} is named twice")
+        found[choice.label] = policies.create(choice.name, choice.settings)
+    return found

@@ -1,0 +1,119 @@
+"""What an operator can take in with p instances, as a distribution that every window sharpens.
+
+In logarithms the curve is a straight line through the *anchor*, which is the mean of what was measured at one
+parallelism: `log capacity(p) = anchor + slope * log(p / p_anchor)`. The slope is 1 for instances that add up and 0
+where more of them do not help; it is learned whenever the parallelism changes, a Kalman filter on one number. So the
+curve is monotone, and concave where the data say so. Away from the anchor the doubt about the slope counts against the
+operator in both directions: upwards it may be flatter, downwards steeper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+PRIOR_SLOPE, PRIOR_VARIANCE = 0.93, 0.01
+NOISE = 0.04
+"""Standard deviation of the logarithm of a window's measurement."""
+MOST_WINDOWS = 6.0
+"""So many windows count in the anchor; older ones fade."""
+CONTRADICTION = 0.25
+"""Two measurements in a row that differ by so much from the anchor end it."""
+LEAST_SLOPE, MOST_SLOPE = 0.0, 1.1
+USELESS_SLOPE = 0.25
+"""Below this, doubling the instances brings less than a fifth: more of them do not help."""
+FORGETTING = 0.001
+"""Added to the slope's variance with every change: a curve may bend."""
+
+
+@dataclass(frozen=True)
+class CapacityCurve:
+    """`base_` is what was known before the last change of parallelism, so that its effect is counted once."""
+
+    instances: int
+    anchor: float
+    windows: float = 1.0
+    slope: float = PRIOR_SLOPE
+    variance: float = PRIOR_VARIANCE
+    base_instances: int = 0
+    base_anchor: float = 0.0
+    base_windows: float = 0.0
+    base_slope: float = PRIOR_SLOPE
+    base_variance: float = PRIOR_VARIANCE
+    contradicted: bool = False
+
+    @staticmethod
+    def of(instances: int, rate: float) -> CapacityCurve:
+        return CapacityCurve(instances, math.log(rate))
+
+    def learned(self, instances: int, rate: float, weight: float, *, bends: bool) -> CapacityCurve:
+        """With one more measurement; without `bends` the slope stays what it was."""
+        measured = math.log(rate)
+        if instances != self.instances:
+            expected = self._moved_to(instances)
+            return expected._fitted(measured, 1.0) if bends else replace(expected, anchor=measured)
+        if abs(measured - self.anchor) > CONTRADICTION:
+            if not self.contradicted:
+                return replace(self, contradicted=True)
+            restarted = replace(self, anchor=measured, windows=1.0, base_windows=0.0, contradicted=False)
+            return replace(restarted, variance=max(self.variance, PRIOR_VARIANCE))
+        windows = min(self.windows + weight, MOST_WINDOWS)
+        anchor = self.anchor + weight / windows * (measured - self.anchor)
+        return self._fitted(anchor, windows) if bends else replace(self, anchor=anchor, windows=windows)
+
+    def _moved_to(self, instances: int) -> CapacityCurve:
+        """The parallelism changed: what is known so far becomes the base."""
+        return replace(
+            self,
+            instances=instances,
+            windows=1.0,
+            base_instances=self.instances,
+            base_anchor=self.anchor,
+            base_windows=self.windows,
+            base_slope=self.slope,
+            base_variance=min(self.variance + FORGETTING, PRIOR_VARIANCE),
+            contradicted=False,
+        )
+
+    def _fitted(self, anchor: float, windows: float) -> CapacityCurve:
+        """The slope between the base and here, weighed against what was known before."""
+        distance = math.log(self.instances / self.base_instances) if self.base_instances else 0.0
+        slope, variance = self.slope, self.variance
+        if distance and self.base_windows:
+            seen = (anchor - self.base_anchor) / distance
+            doubt = NOISE**2 * (1 / self.base_windows + 1 / windows) / distance**2
+            gain = self.base_variance / (self.base_variance + doubt)
+            slope = min(MOST_SLOPE, max(LEAST_SLOPE, self.base_slope + gain * (seen - self.base_slope)))
+            variance = (1 - gain) * self.base_variance
+        return replace(self, anchor=anchor, windows=windows, slope=slope, variance=variance, contradicted=False)
+
+    def slopes(self, caution: float) -> tuple[float, float]:
+        """Below and above the anchor, with so many standard deviations of doubt against the operator."""
+        doubt = caution * math.sqrt(self.variance)
+        return self.slope + doubt, self.slope - doubt
+
+    def height(self, caution: float) -> float:
+        """The logarithm of the rate at the anchor, as cautiously."""
+        return self.anchor - caution * NOISE / math.sqrt(self.windows)
+
+    @property
+    def is_limited(self) -> bool:
+        """More instances do not help: something else sets the pace, a hot key or a system outside the job."""
+        return self.slope < USELESS_SLOPE and self.variance < PRIOR_VARIANCE
+
+    def rate(self, instances: int, caution: float = 0.0) -> float:
+        """Records/s with so many instances, `caution` standard deviations below the mean."""
+        below, above = self.slopes(caution)
+        distance = math.log(instances / self.instances)
+        return math.exp(min(300.0, self.height(caution) + distance * (above if distance > 0 else below)))
+
+    def to_list(self) -> list[float]:
+        return list(vars(self).values())
+
+    @staticmethod
+    def from_list(values: list[float]) -> CapacityCurve:
+        named: dict[str, Any] = dict(zip(CapacityCurve.__dataclass_fields__, values, strict=True))
+        for name in ("instances", "base_instances"):
+            named[name] = int(named[name])
+        return CapacityCurve(**{**named, "contradicted": bool(named["contradicted"])})

@@ -1,0 +1,266 @@
+"""A job as one number: the load it carries. What every operator takes in per record that arrives, and what it can.
+
+The load is records/s at all sources together. It is passed along the graph by selectivities that fade over minutes,
+because windows put out in bursts. Where a metric is missing, what was known before goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.dataflow.capacity_curve import CapacityCurve
+from sluice.dataflow.numbers import LARGEST
+from sluice.dataflow.rates import consumed_rate, edge_rates, pass_along, source_arrival_rate
+from sluice.model import Observation, OperatorMetrics
+from sluice.protocol import Memory
+
+FADING_S = 300.0
+LEAST_BUSY = 1e-4
+SILENT_S = 300.0
+"""An operator that has put out nothing for so long, though it took in records, is taken to filter all."""
+LEAST_FULL = 0.5
+BLOCKED = 0.1
+BACKLOG_S = 2.0
+"""A window that begins and ends with so many seconds of load waiting was at its limit throughout."""
+USUAL_FULL = 0.85
+"""Busy share at the limit, until one is seen: engines slow the intake before an instance is busy all the time."""
+SHARE_GAIN = 0.2
+LEAST_SHARE = 1e-6
+"""A source of less says nothing about the whole load."""
+LIMIT_WEIGHT = 2.0
+LEAST_TRUST = 0.4
+
+
+Flows = dict[str, dict[str, list[float]]]
+"""Operator -> successor -> records over the edge, records taken in, seconds observed."""
+
+
+@dataclass(frozen=True)
+class JobModel:
+    """`inputs` are records/s into an operator per record/s that arrives; operators of unknown input are left out."""
+
+    load: float | None
+    lag: float
+    shares: dict[str, float]
+    flows: Flows
+    curves: dict[str, CapacityCurve]
+    full: dict[str, float]
+    at_limit: float | None
+    """Load the present configuration was seen to carry at its limit."""
+    trust: float
+    """What a job at its limit carried, as a share of what its operators' capacities promised."""
+    was_limited: bool
+    """Whether a window at the limit was ever seen."""
+    parallelism: dict[str, int]
+    changed_s: float | None
+    inputs: dict[str, float]
+
+    @staticmethod
+    def learned(
+        observation: Observation, memory: Memory, *, bends: bool = True, saturates: bool = True, doubts: bool = True
+    ) -> JobModel:
+        """With one more window. The switches: whether curves bend, what a window at the limit teaches of busy shares,
+        and whether it counts more than the model."""
+        now = observation.parallelism
+        same = memory.get("parallelism", now) == now
+        changed_s = memory.get("changed_s") if same else observation.time_s - observation.interval_s
+        loads, shares = _loads(observation, memory)
+        flows = _flows(observation, memory)
+        working = _at_work(observation, changed_s)
+        limit = _limit(observation, shares) if working else None
+        slowest = _slowest(observation) if limit is not None and saturates else None
+        full = _full_shares(observation, memory, slowest)
+        usual = math.fsum(full.values()) / len(full) if full else USUAL_FULL if saturates else 1.0
+        curves = {name: CapacityCurve.from_list(one) for name, one in memory.get("curves", {}).items() if name in now}
+        if working:
+            curves |= _measured_curves(observation, curves, full, usual, slowest, bends=bends)
+        inputs = _inputs(observation, shares, flows, curves)
+        at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
+        if limit is not None and doubts and any(inputs.values()):
+            at_limit = limit if at_limit is None else (at_limit + limit) / 2
+            promised = min(curves[name].rate(now[name]) / each for name, each in inputs.items() if each > 0)
+            kept = min(1.0, max(LEAST_TRUST, limit / promised))
+            trust = (trust + kept) / 2 if "limited" in memory else kept
+        return JobModel(
+            load=math.fsum(loads.values()) if loads else None,
+            lag=_lag(observation, memory),
+            shares=shares,
+            flows=flows,
+            curves=curves,
+            full=full,
+            at_limit=at_limit,
+            trust=trust,
+            was_limited="limited" in memory or limit is not None,
+            parallelism=now,
+            changed_s=changed_s,
+            inputs=inputs,
+        )
+
+    def to_memory(self) -> dict[str, Any]:
+        return {
+            "shares": self.shares,
+            "flows": self.flows,
+            "curves": {name: curve.to_list() for name, curve in self.curves.items()},
+            "full": self.full,
+            "at_limit": self.at_limit,
+            "trust": self.trust,
+            **({"limited": True} if self.was_limited else {}),
+            "parallelism": self.parallelism,
+            "changed_s": self.changed_s,
+            "lag": self.lag,
+        }
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Operators that keep their instances, because nothing is known of their input or capacity."""
+        return tuple(name for name in self.parallelism if name not in self.inputs)
+
+
+def _full_shares(observation: Observation, memory: Memory, slowest: str | None) -> dict[str, float]:
+    """The busy share operators show at their limit, with what this window adds."""
+    full = dict(memory.get("full", {}))
+    if slowest is not None:
+        seen = observation.operators[slowest].busy or 1.0
+        full[slowest] = (full[slowest] + seen) / 2 if slowest in full else seen
+    return full
+
+
+def _measured_curves(
+    observation: Observation,
+    curves: Mapping[str, CapacityCurve],
+    full: Mapping[str, float],
+    usual: float,
+    slowest: str | None,
+    *,
+    bends: bool,
+) -> dict[str, CapacityCurve]:
+    """The curves of all operators this window says something of."""
+    learned = {}
+    for name, metrics in observation.operators.items():
+        measured = _measured(metrics, full.get(name, usual), at_limit=name == slowest)
+        if measured is not None:
+            rate, weight = measured
+            curve = curves.get(name)
+            count = metrics.parallelism
+            learned[name] = curve.learned(count, rate, weight, bends=bends) if curve else CapacityCurve.of(count, rate)
+    return learned
+
+
+def _inputs(
+    observation: Observation, shares: Mapping[str, float], flows: Flows, curves: Mapping[str, CapacityCurve]
+) -> dict[str, float]:
+    """Records/s into every operator per record/s that arrives, where that and its capacity are known."""
+    selectivity = {
+        name: {
+            to: min(out / into, LARGEST) for to, (out, into, seen_s) in edges.items() if out > 0 or seen_s > SILENT_S
+        }
+        for name, edges in flows.items()
+    }
+    topology = observation.topology
+    rates = pass_along(topology, {name: shares.get(name) for name in topology.sources}, selectivity)
+    return {name: rate for name, rate in rates.items() if rate is not None and (name in curves or rate == 0)}
+
+
+def _loads(observation: Observation, memory: Memory) -> tuple[dict[str, float], dict[str, float]]:
+    """Arrival rate of every source and its share of all; of an unknown one what its share says."""
+    shares = dict(memory.get("shares", {}))
+    sources = observation.topology.sources
+    known = {name: rate for name in sources if (rate := source_arrival_rate(observation.operators[name])) is not None}
+    if not known:
+        return {}, shares
+    total = math.fsum(known.values())
+    if len(known) < len(sources):
+        seen = math.fsum(shares.get(name, 0.0) for name in known)
+        if seen >= LEAST_SHARE:
+            known |= {name: total / seen * shares.get(name, 0.0) for name in sources if name not in known}
+        return known, shares or {name: rate / total for name, rate in known.items() if total > 0}
+    if total > 0:
+        part = {name: rate / total for name, rate in known.items()}
+        shares = {
+            name: shares[name] + SHARE_GAIN * (part[name] - shares[name]) if name in shares else part[name]
+            for name in sources
+        }
+    return known, shares
+
+
+def _flows(observation: Observation, memory: Memory) -> Flows:
+    """Fading sums of what went over every edge and of what its operator took in, and since when."""
+    keep = math.exp(-observation.interval_s / FADING_S)
+    before = memory.get("flows", {})
+    flows: Flows = {}
+    for name, rates in edge_rates(observation).items():
+        taken = consumed_rate(observation.operators[name])
+        old = before.get(name, {})
+        flows[name] = dict(old)
+        if taken:
+            for to, rate in rates.items():
+                out, into, seen_s = old.get(to, (0.0, 0.0, 0.0))
+                flows[name][to] = [
+                    out * keep + rate,
+                    into * keep + taken,
+                    min(seen_s, SILENT_S) + observation.interval_s,
+                ]
+    return flows
+
+
+def _lag(observation: Observation, memory: Memory) -> float:
+    """Records waiting at the sources; of an unknown source nothing, if all are unknown as before."""
+    known = [lag for name in observation.topology.sources if (lag := observation.operators[name].lag) is not None]
+    return math.fsum(known) if known else float(memory.get("lag", 0.0))
+
+
+def _at_work(observation: Observation, changed_s: float | None) -> bool:
+    """Whether the window shows the job rather than its restart."""
+    if changed_s is None:
+        return True
+    cost = observation.action_cost
+    downtime_s = cost.downtime_s if cost and cost.downtime_s is not None else 0.0
+    return observation.time_s - observation.interval_s >= changed_s + downtime_s
+
+
+def _limit(observation: Observation, shares: Mapping[str, float]) -> float | None:
+    """The load carried in a window that was at its limit throughout; null if it was not."""
+    carried = []
+    for name in observation.topology.sources:
+        metrics = observation.operators[name]
+        load, taken = source_arrival_rate(metrics), consumed_rate(metrics)
+        if (
+            metrics.lag is None
+            or metrics.lag_rate is None
+            or not load
+            or not taken
+            or shares.get(name, 0.0) < LEAST_SHARE
+        ):
+            continue
+        least = load * max(BACKLOG_S, 1.5 * (metrics.batch_s or 0.0), 1.5 * (metrics.batch_interval_s or 0.0))
+        began = metrics.lag - metrics.lag_rate * observation.interval_s
+        if metrics.lag >= least and began >= least:
+            carried.append(min(taken / shares[name], LARGEST))
+    return min(carried) if carried else None
+
+
+def _slowest(observation: Observation) -> str | None:
+    """The busiest operator that nothing downstream holds up, of a job at its limit."""
+    busy = {
+        name: metrics.busy
+        for name, metrics in observation.operators.items()
+        if metrics.busy is not None and (metrics.backpressure or 0.0) <= BLOCKED
+    }
+    if not busy:
+        return None
+    name = max(busy, key=busy.__getitem__)
+    return name if busy[name] >= LEAST_FULL else None
+
+
+def _measured(metrics: OperatorMetrics, full: float, *, at_limit: bool) -> tuple[float, float] | None:
+    """What a window says of an operator's capacity, and how much that counts."""
+    if at_limit and metrics.input_rate:
+        return metrics.input_rate, LIMIT_WEIGHT
+    each = metrics.per_instance_rate()
+    if each is None or (metrics.busy is not None and metrics.busy < LEAST_BUSY):
+        return None
+    rate = each * metrics.parallelism * full
+    return (rate, min(1.0, (metrics.busy or 1.0) / LEAST_FULL)) if 1e-9 < rate < 1e15 else None

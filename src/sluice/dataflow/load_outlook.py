@@ -1,0 +1,104 @@
+"""What load may come: paths of the next minutes, drawn from what followed in the past.
+
+The past is cut into steps, counted back from now. The mean path is a damped trend, of which only the part is
+believed that would have been right so far (a regression of what came on what the trend said; 0 on a random walk).
+Around it lie the errors this forecast would have made from earlier moments, whole paths of them, those first that began
+like now: so a load that has turned at this height before is expected to turn again, and the band is as wide as the
+load is unpredictable. While there is little past, wide paths of no information stand in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+TREND_STEPS = 4
+DAMPING = 0.85
+MOST_PATHS = 10
+LEAST_PATHS = 6
+PRIOR_SPREAD = 0.25
+"""Relative, over the whole horizon, while nothing is known."""
+BEYOND = 1.1
+"""A jump seen from another height may not lead further than this beyond the largest load so far."""
+PRIOR_WEIGHT = 4.0
+"""So many past moments on which the trend was half right are taken for granted."""
+
+
+def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
+    """Means over so many windows, counted back from the last; what is left over at the front is dropped."""
+    if windows_each == 1:
+        return list(loads)
+    first = len(loads) % windows_each
+    return [math.fsum(loads[at : at + windows_each]) / windows_each for at in range(first, len(loads), windows_each)]
+
+
+def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool = True) -> list[list[float]]:
+    """Equally likely paths of the next `steps` values, none negative; with no `band`, the mean path alone."""
+    now = past[-1]
+    slopes = _slopes(past) if trend else [0.0] * len(past)
+    reach = [math.fsum(DAMPING**k for k in range(1, step + 1)) for step in range(1, steps + 1)]
+    believed = _believed(past, slopes, reach) if trend else 0.0
+    mean = [now + believed * slopes[-1] * far for far in reach]
+    if not band:
+        return [[max(0.0, value) for value in mean]]
+    origins = _like_now(past, slopes, steps)
+    errors = [_errors(past, origin, believed * slopes[origin], reach) for origin in origins]
+    if len(errors) < LEAST_PATHS:
+        spread = PRIOR_SPREAD * max(now, math.fsum(past) / len(past))
+        roots = [math.sqrt(step / steps) for step in range(1, steps + 1)]
+        errors += [[side * spread * root for root in roots] for side in (-1.0, -0.4, 0.0, 0.4, 1.0)]
+    highest = [max(BEYOND * max(past), (1 + PRIOR_SPREAD) * value) for value in mean]
+    return [
+        [min(most, max(0.0, value + error)) for value, error, most in zip(mean, path, highest, strict=True)]
+        for path in errors
+    ]
+
+
+def _slopes(past: Sequence[float]) -> list[float]:
+    """Change per step at every moment: two steps against the two that lie `TREND_STEPS` before, as far as known."""
+    slopes = [0.0] * len(past)
+    for at in range(2, len(past)):
+        back = min(TREND_STEPS, at - 1)
+        slopes[at] = (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
+    return slopes
+
+
+def _believed(past: Sequence[float], slopes: Sequence[float], reach: Sequence[float]) -> float:
+    """Which part of the trend has come true half way through the horizon."""
+    ahead = max(1, len(reach) // 2)
+    far = reach[ahead - 1]
+    said = [slopes[at] * far for at in range(2, len(past) - ahead)]
+    came = [past[at + ahead] - past[at] for at in range(2, len(past) - ahead)]
+    squares = math.fsum(value * value for value in said)
+    prior = PRIOR_WEIGHT * (slopes[-1] * far) ** 2
+    whole = squares + prior
+    if whole <= 0:
+        return 0.0
+    part = (math.fsum(a * b for a, b in zip(said, came, strict=True)) + 0.5 * prior) / whole
+    return min(1.2, max(0.0, part))
+
+
+def _like_now(past: Sequence[float], slopes: Sequence[float], steps: int) -> list[int]:
+    """Moments whose future is known for half the horizon, most like the present one first."""
+    known = range(2, len(past) - max(1, steps // 2))
+    if len(known) <= MOST_PATHS:
+        return list(known)
+    scale = max(past) - min(past) or 1.0
+    steep = max(abs(slope) for slope in slopes) or 1.0
+    now, slope = past[-1], slopes[-1]
+
+    def unlike(at: int) -> float:
+        return abs(past[at] - now) / scale + 0.5 * abs(slopes[at] - slope) / steep
+
+    return sorted(known, key=unlike)[:MOST_PATHS]
+
+
+def _errors(past: Sequence[float], origin: int, slope: float, reach: Sequence[float]) -> list[float]:
+    """What came less what was forecast from there; beyond what is known the last error goes on."""
+    errors = []
+    error = 0.0
+    for step, far in enumerate(reach, start=1):
+        if origin + step < len(past):
+            error = past[origin + step] - past[origin] - slope * far
+        errors.append(error)
+    return errors

@@ -1,0 +1,193 @@
+"""sluice's own policy: learn what every operator can do, look ahead, and act when that is worth what it costs.
+
+Its parts are on their own, each with the idea behind it: `dataflow.capacity_curve` and `job_model` (what the job can
+carry), `load_outlook` (what may come), `flow_plan` (what a plan costs). What an action costs on this engine is in the
+observation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sluice.dataflow.flow_plan import Option, Terms, cheapest_plan
+from sluice.dataflow.job_model import JobModel
+from sluice.dataflow.job_sizing import JobSizing
+from sluice.dataflow.load_outlook import in_steps, outlook
+from sluice.dataflow.numbers import listing, number
+from sluice.model import ActionCost, Observation, Recommendation
+from sluice.protocol import Memory, policy
+from sluice.registry import parameter
+
+WINDOWS_KEPT = 480
+"""Two hours of windows of 15 s: what the outlook draws its paths from."""
+MOST_STEPS = 30
+LEVELS = 9
+IDLE_WINDOWS = 4
+COLD_S = 120.0
+"""A job that keeps up is not changed so soon after its start while operators are unknown."""
+ACTION_PRICE = 0.2
+"""What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
+UNKNOWN_DOWNTIME_S = 15.0
+"""Of an engine that has not acted yet."""
+
+
+@dataclass(frozen=True)
+class _Horizon:
+    """How far a plan looks: `steps` of `windows` windows each; an action must pay for itself within it."""
+
+    steps: int
+    windows: int
+    downtime_s: float
+    start_s: float
+
+
+@policy("sluice")
+@dataclass(frozen=True, kw_only=True)
+class Sluice:
+    """The cheapest plan for the next minutes, on capacities learned from every window and paths the load may take.
+
+    Every plan (hold; change now; change later) is played through on some ten paths of the load. It costs its slots, its
+    actions, and `late_price` times the whole job for every second above the objective. Only a change that is best *now*
+    is recommended. How far it looks ahead follows from what an action costs: two windows where it is free, minutes
+    where the job is restarted. The switches turn single parts off, to see what they bring.
+    """
+
+    objective_s: float = parameter(30.0, "latency objective: how long a record may wait in its topic")
+    late_price: float = parameter(5.0, "what a second above the objective costs, in seconds of the whole job's slots")
+    caution: float = parameter(
+        1.0, "standard deviations by which a capacity is taken to be below its mean, where a mistake lasts"
+    )
+    forecast: bool = parameter(True, "follow the load's trend; off: it stays as it is")
+    band: bool = parameter(True, "plan for all paths the load may take; off: for the mean alone")
+    drain: bool = parameter(True, "count the backlog there is; off: plan as if there were none")
+    action_cost: bool = parameter(True, "count what an action costs on this engine; off: actions are free")
+    curve: bool = parameter(True, "learn how capacity bends with parallelism; off: it stays as assumed")
+    saturation: bool = parameter(True, "learn from windows at the limit what a busy share promises; off: all of it")
+    doubt: bool = parameter(True, "believe what a job at its limit carries rather than the model; off: the model")
+
+    def __post_init__(self) -> None:
+        for name in ("objective_s", "late_price"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        if not 0 <= self.caution < 10:
+            raise ValueError(f"caution must be in [0, 10), got {self.caution}")
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        model = JobModel.learned(observation, memory, bends=self.curve, saturates=self.saturation, doubts=self.doubt)
+        loads = [*memory.get("loads", []), *([] if model.load is None else [model.load])][-WINDOWS_KEPT:]
+        first_s = min(memory.get("first_s", math.inf), observation.time_s - observation.interval_s)
+        idle = memory.get("idle", 0) + 1 if loads and not loads[-1] and not model.lag else 0
+        kept: dict[str, Any] = {
+            **model.to_memory(),
+            "loads": loads,
+            "first_s": first_s,
+            "idle": min(idle, IDLE_WINDOWS),
+        }
+        cost = observation.action_cost or ActionCost()
+        if idle >= IDLE_WINDOWS:
+            return _at_rest(observation.parallelism), kept
+        if not loads or not any(model.inputs.values()):
+            unknown = "capacity" if loads else "load"
+            return Recommendation.hold(f"sluice: no {unknown} known of any of {len(model.parallelism)} operators"), kept
+        if cost.cooling_s > 0:
+            return Recommendation.hold(f"sluice: cooldown, {number(cost.cooling_s)} s left"), kept
+        if model.unknown and not model.lag and observation.time_s - first_s < COLD_S:
+            waits = f"waits up to {COLD_S:g} s for figures of {listing(model.unknown)}, for the job keeps up"
+            return Recommendation.hold(f"sluice: {waits}"), kept
+        return self._planned(observation.interval_s, model, loads, cost), kept
+
+    def _planned(self, interval_s: float, model: JobModel, loads: list[float], cost: ActionCost) -> Recommendation:
+        now, horizon = model.parallelism, self._horizon(interval_s, cost)
+        bound_s = cost.cooldown_s + horizon.downtime_s + horizon.start_s
+        sizing = JobSizing(model, self.caution * bound_s / (bound_s + self.objective_s))
+        paths = self._paths(loads, horizon)
+        lag = model.lag if self.drain else 0.0
+        low, high = min(map(min, paths)), max(map(max, paths))
+        usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
+        whole_job = float(sum(sizing.sized(usual).values()))
+        terms = Terms(
+            step_s=horizon.windows * interval_s,
+            downtime_s=horizon.downtime_s,
+            start_s=horizon.start_s,
+            cooldown_s=cost.cooldown_s,
+            objective_s=self.objective_s,
+            late_price=self.late_price * whole_job,
+            action_price=whole_job * (horizon.downtime_s + ACTION_PRICE * interval_s),
+            slots_per_rate=whole_job / usual,
+        )
+        most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
+        candidates = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
+        options = [Option(float(sum(each.values())), sizing.carried(each)) for each in candidates]
+        present = Option(float(sum(now.values())), sizing.carried(now))
+        waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
+        best, never = cheapest_plan(paths, lag, present, options, waits, terms)
+        ahead_s = horizon.steps * terms.step_s
+        facts = f"load {number(loads[-1])} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
+        facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {number(present.rate)}"
+        notes = _notes(model, sizing, high)
+        if best.option is None or best.wait_steps or candidates[best.option] == now:
+            late = f"holding is late for {number(never.late_s)} s"
+            if best.option is not None and best.wait_steps:
+                change = f"a change pays in {number(best.wait_steps * terms.step_s)} s at the earliest"
+            else:
+                change = f"no change pays unless the load leaves {number(present.rate / 2)} to {number(present.rate)}"
+            return Recommendation.hold(f"sluice: {facts}: {late}, {change}{notes}")
+        chosen, option = candidates[best.option], options[best.option]
+        late = f"late for {number(best.late_s)} s instead of {number(never.late_s)} s"
+        limit = f"below {number(present.rate)}" if option.rate > present.rate else f"above {number(option.rate)}"
+        reason = f"{_changes(now, chosen)}: {facts}, {option.slots:.0f} carry {number(option.rate)}, {late}"
+        return Recommendation(parallelism=chosen, reason=f"sluice: {reason}; an outlook {limit} would have held{notes}")
+
+    def _horizon(self, interval_s: float, cost: ActionCost) -> _Horizon:
+        """Two windows, the cooldown, the stop itself, and the time in which its lateness is earned back."""
+        downtime_s = start_s = 0.0
+        if self.action_cost:
+            downtime_s = UNKNOWN_DOWNTIME_S if cost.downtime_s is None else cost.downtime_s
+            start_s = cost.start_s or 0.0
+        stopped_s = downtime_s + start_s
+        late_s = 2 * stopped_s**2 / (stopped_s + self.objective_s)
+        whole_s = 2 * interval_s + cost.cooldown_s + stopped_s + self.late_price * late_s
+        windows = max(1, round(whole_s / interval_s / MOST_STEPS))
+        steps = min(2 * MOST_STEPS, max(2, math.ceil(whole_s / (windows * interval_s))))
+        return _Horizon(steps, windows, downtime_s, start_s)
+
+    def _paths(self, loads: list[float], horizon: _Horizon) -> list[list[float]]:
+        """Long steps of a far outlook are forecast two at a time: a minute tells more of a trend than half of one."""
+        at_once = 2 if horizon.windows > 1 else 1
+        past = in_steps(loads, horizon.windows * at_once) or [math.fsum(loads) / len(loads)]
+        coarse = outlook(past, -(-horizon.steps // at_once), trend=self.forecast, band=self.band)
+        if at_once == 1:
+            return coarse
+        return [[value for value in path for _ in range(at_once)][: horizon.steps] for path in coarse]
+
+
+def _at_rest(now: Mapping[str, int]) -> Recommendation:
+    if max(now.values()) == 1:
+        return Recommendation.hold("sluice: nothing arrives, and 1 instance of each operator is the least")
+    reason = f"sluice: nothing arrived in {IDLE_WINDOWS} windows: 1 instance of each operator until something does"
+    return Recommendation(parallelism=dict.fromkeys(now, 1), reason=reason)
+
+
+def _ladder(sizing: JobSizing, least: float, most: float) -> list[dict[str, int]]:
+    """Configurations for loads from the least to the most, smallest first, each once."""
+    ratio = (most / least) ** (1 / (LEVELS - 1))
+    found = (sizing.sized(least * ratio**level) for level in range(LEVELS))
+    return list({tuple(each.values()): each for each in found}.values())
+
+
+def _notes(model: JobModel, sizing: JobSizing, high: float) -> str:
+    notes = f"; kept, input or capacity unknown: {listing(model.unknown)}" if model.unknown else ""
+    if model.trust < 0.9:
+        notes += f"; at its limit the job carried {model.trust:.0%} of what its operators promised"
+    if sizing.most < high:
+        limited = [name for name, curve in model.curves.items() if curve.is_limited]
+        notes += f"; more instances of {listing(limited)} do not help beyond {number(sizing.most)} rec/s"
+    return notes
+
+
+def _changes(now: Mapping[str, int], chosen: Mapping[str, int]) -> str:
+    changed = sorted((name for name in chosen if chosen[name] != now[name]), key=lambda n: -abs(chosen[n] - now[n]))
+    return listing((f"{name} {now[name]} -> {chosen[name]}" for name in changed), of=len(changed))
