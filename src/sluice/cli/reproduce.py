@@ -16,9 +16,9 @@ from sluice.cli.listings import AsJson
 from sluice.cli.settings import parse_settings
 from sluice.errors import unknown_name
 from sluice.lab.report.figures import with_unit
-from sluice.lab.reproduce import Table, Verdict, reproductions
+from sluice.lab.reproduce import Table, Verdict, count_verdicts, reproductions
 
-STYLES = {Verdict.ORDER_HOLDS: "green", Verdict.WITHIN: "green", Verdict.DIFFERS: "yellow", Verdict.SHOWN: "dim"}
+STYLES = dict.fromkeys(Verdict, "green") | {Verdict.DIFFERS: "yellow", Verdict.NOT_COMPARABLE: "dim"}
 
 
 @app.command("reproduce")
@@ -35,8 +35,11 @@ def reproduce(
 ) -> None:
     """Run a paper's experiments again, and compare the figures.
 
-    They run on the simulator. A row's verdict is `order holds` or `within tolerance` where that is so; else `differs`,
-    with the reason.
+    A row's verdict is `matches` (a figure, within the tolerance), `order holds` (every printed pair, or a tie by our
+    intervals), `claim holds` (a yes or no), `differs` or `not comparable`. Figures used to calibrate what they
+    are compared with are marked, and counted apart. A cause is named only where the table itself shows it.
+
+    Example: sluice reproduce conttune --table 4a --set permutations=2
     """
     reproduction = reproductions.create(paper, parse_settings(settings or []))
     for name in table or []:
@@ -50,7 +53,18 @@ def reproduce(
         if not as_json:
             Console().print(_picture(results[-1]))
     if as_json:
-        print(json.dumps({"paper": paper, "tables": [result.to_data() for result in results]}, indent=2))
+        tables = [result.to_data() for result in results]
+        print(json.dumps({"paper": paper, "verdicts": count_verdicts(results), "tables": tables}, indent=2))
+    else:
+        Console().print(_counts(results))
+
+
+def _counts(tables: list[Table]) -> RichTable:
+    counts = count_verdicts(tables)
+    picture = RichTable("figures, each once", *(verdict.value for verdict in Verdict))
+    for kind, found in counts.items():
+        picture.add_row(kind.replace("_", " "), *map(str, found.values()))
+    return picture
 
 
 def _follow(status: Status, table: str, line: str) -> None:
@@ -65,8 +79,8 @@ def _picture(table: Table) -> RichTable:
             row.what,
             with_unit(row.paper, row.unit),
             with_unit(row.ours, row.unit),
-            f"[{style}]{row.verdict}[/{style}]",
-            row.note,
+            f"[{style}]{row.verdict}[/{style}]{' (fitted)' if row.fitted else ''}",
+            f"same figure as in {row.same_as}" if row.same_as and not row.note else row.note,
         )
     if table.notes:
         picture.caption = "\n".join(table.notes)

@@ -73,6 +73,7 @@ class Loop:
             started = self.engine.start(self._placed(initial, None)[0])
             self._state = LoopState(target=started, requested=dict(started.parallelism))
             self._keep_up()
+            self.decider.bound(self.guards.most_instances(len(self.engine.graph.names)))
             number = 0
             while clock.now_s() < duration_s and not should_stop():
                 window_s = min(interval_s, duration_s - clock.now_s())

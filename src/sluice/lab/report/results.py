@@ -125,11 +125,11 @@ def _time_lines(content: Content, most: int = 2) -> list[Shown]:
 
 def _paper_part(paper: str, tables: Sequence[Table]) -> list[str]:
     verdicts = Counter(row.verdict for table in tables for row in table.rows)
-    claimed = {verdict: count for verdict, count in verdicts.items() if verdict != Verdict.SHOWN}
+    claimed = {verdict: count for verdict, count in verdicts.items() if verdict != Verdict.NOT_COMPARABLE}
     said = ", ".join(f"{count} {verdict}" for verdict, count in claimed.items()) or "nothing claimed"
     parts = [f"## {paper}: paper beside ours", f"{len(tables)} tables: {said}."]
     for table in tables:
-        rows = [row for row in table.rows if row.verdict != Verdict.SHOWN] or list(table.rows)
+        rows = [row for row in table.rows if row.verdict != Verdict.NOT_COMPARABLE] or list(table.rows)
         parts += [
             f"### {table.name}: {table.title}",
             _markdown(
