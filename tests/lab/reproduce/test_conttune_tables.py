@@ -5,8 +5,9 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.lab.reproduce import Verdict, reproductions
 from sluice.lab.reproduce.conttune import ContTuneTables
-from sluice.lab.reproduce.conttune_jobs import MAPPER_CURVE, QUERIES, read_curve, tuned_job
+from sluice.lab.reproduce.conttune_jobs import MAPPER_CURVE, QUERIES, tuned_job
 from sluice.lab.reproduce.conttune_runs import METHODS, Trial, tune
+from sluice.lab.simulator.capacity import read_curve
 
 OPERATORS = {"WordCount": 3, "Q1": 3, "Q2": 3, "Q3": 5, "Q5": 3, "Q8": 4}
 """Section 7.1 of the paper."""
@@ -61,7 +62,7 @@ def test_without_traces_figure_seven_says_so():
 def test_a_second_curve_is_read_from_a_file(tmp_path):
     path = tmp_path / "curve.json"
     path.write_text(json.dumps({"capacity": {"1": 10.0, "4": 35.0}}))
-    assert read_curve(str(path)) == {1: 10.0, 4: 35.0}
+    assert read_curve(str(path)).points == {1: 10.0, 4: 35.0}
     path.write_text("[]")
     with pytest.raises(BadInputError, match="capacity"):
         read_curve(str(path))

@@ -3,7 +3,7 @@
 import pytest
 
 from sluice.lab.reproduce import Verdict, reproductions
-from sluice.lab.reproduce.kanis import _as_written, first_printed
+from sluice.lab.reproduce.kanis import as_written, first_printed
 from sluice.lab.reproduce.kanis_figures import TABLES
 
 
@@ -50,8 +50,8 @@ def test_a_figure_printed_twice_is_counted_in_the_first_table(pipeline, label, c
 
 
 def test_the_rules_are_those_of_the_thesis():
-    assert _as_written("ds2").settings == {"least_drop": 1}
-    assert _as_written("dhalion:scale_down_factor=1.1").settings == {
+    assert as_written("ds2").settings == {"least_drop": 1}
+    assert as_written("dhalion:scale_down_factor=1.1").settings == {
         "scale_down_rule": "subtract",
         "scale_down_factor": "1.1",
     }

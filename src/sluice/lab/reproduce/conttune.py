@@ -20,9 +20,10 @@ from sluice.lab.report.figures import figure as with_interval
 from sluice.lab.reproduce import conttune_figures as printed
 from sluice.lab.reproduce.base import Report, Row, Table, claim, figure, order, reproduction, shown
 from sluice.lab.reproduce.conttune_figures import NAMES
-from sluice.lab.reproduce.conttune_jobs import MAPPER_CURVE, QUERIES, REDEPLOY_S, Curve, read_curve
+from sluice.lab.reproduce.conttune_jobs import MAPPER_CURVE, QUERIES, REDEPLOY_S, Curve
 from sluice.lab.reproduce.conttune_runs import TUNING_TIMES, Trial, Tuned, tune
 from sluice.lab.reproduce.simulated import in_parallel
+from sluice.lab.simulator.capacity import read_curve
 from sluice.lab.workloads.trace import read_trace
 from sluice.registry import parameter
 
@@ -263,7 +264,7 @@ class ContTuneTables:
     def _added(self, report: Report) -> Table:
         curves: dict[str, Curve] = {"first curve": MAPPER_CURVE}
         if self.second_curve:
-            curves["second curve"] = read_curve(self.second_curve)
+            curves["second curve"] = read_curve(self.second_curve).points
         rows = []
         for label, curve in curves.items():
             query = "Q1" if label == "first curve" else "Q2"

@@ -9,13 +9,10 @@ cores (none to speak of behind a window or a filter).
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from sluice.errors import BadInputError
 from sluice.lab.simulator import CapacityTable, Linear, SimulatedJob, SimulatedOperator, SimulatorSettings
 from sluice.model import Edge
 
@@ -143,16 +140,3 @@ def scaled(curve: Curve, rate: float, cores: int) -> CapacityTable:
     """The curve's shape, just enough for the rate with so many cores."""
     factor = MARGIN * rate / CapacityTable(curve)(cores)
     return CapacityTable({instances: factor * capacity for instances, capacity in curve.items()})
-
-
-def read_curve(path: str) -> Curve:
-    """A file with `{"capacity": {"1": records/s, ...}}`."""
-    try:
-        points = json.loads(Path(path).read_text())["capacity"]
-        return {int(instances): float(rate) for instances, rate in points.items()}
-    except OSError as error:
-        raise BadInputError(f"cannot read curve {path!r}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadInputError(
-            f"curve {path!r} must be JSON with 'capacity': {{instances: records/s}}: {error}"
-        ) from error

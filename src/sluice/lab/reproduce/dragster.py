@@ -14,7 +14,7 @@ import numpy as np
 
 from sluice.errors import unknown_name
 from sluice.lab.pipelines import pipelines
-from sluice.lab.reproduce.base import Report, Row, Table, Verdict, claim, figure, order, reproduction, shown
+from sluice.lab.reproduce.base import Report, Row, Table, Verdict, claim, figure, order, ranking, reproduction, shown
 from sluice.lab.reproduce.dragster_runs import (
     APPLICATIONS,
     METHODS,
@@ -247,10 +247,12 @@ def _times(label: str, paper: Mapping[str, float], phases: Mapping[str, Sequence
             )
         else:
             rows.append(figure(what, printed, round(took), unit="min", least=SLOT_MIN))
-    settled = [method for method in paper if _mean_time(phases[method]) is not None]
-    if len(settled) > 1:
-        ours = {method: [part.time_min or 0.0 for part in phases[method]] for method in settled}
-        rows.append(order(f"{label}: order by time", {method: paper[method] for method in settled}, ours))
+    missing = [method for method in paper if _mean_time(phases[method]) is None]
+    what = f"{label}: order by time"
+    if missing:
+        rows.append(shown(what, ranking(paper), None, note=f"{', '.join(missing)} did not converge in every run"))
+    else:
+        rows.append(order(what, paper, {m: [part.time_min or 0.0 for part in phases[m]] for m in paper}))
     return rows
 
 

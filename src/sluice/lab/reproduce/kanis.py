@@ -120,7 +120,7 @@ class Kanis:
             Cell(
                 pipeline=Choice(name=pipeline),
                 workload=Choice.parse_text(workload),
-                policy=_as_written(label),
+                policy=as_written(label),
                 seed=seed,
                 simulator={"retention_s": RETENTION_S},
                 initial_parallelism=initial,
@@ -138,7 +138,7 @@ class Kanis:
         return results
 
 
-def _as_written(label: str) -> Choice:
+def as_written(label: str) -> Choice:
     choice = Choice.parse_text(label)
     return Choice(name=choice.name, settings={**THESIS_RULES.get(choice.name, {}), **choice.settings})
 
