@@ -7,6 +7,7 @@ a counter kept in memory. Memory is plain JSON data: a policy never changes the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from sluice.model import Observation, Recommendation
@@ -39,6 +40,13 @@ def decides_during_cooldown(policy: Policy) -> bool:
     largest of some minutes would act on them when the cooldown ends.
     """
     return bool(getattr(policy, "decides_during_cooldown", True))
+
+
+def bounded(policy: Policy, most: int | None) -> Policy:
+    """A policy that leaves its largest parallelism open (`max_parallelism` is None) with what the guards allow."""
+    if most is None or getattr(policy, "max_parallelism", 0) is not None:
+        return policy
+    return replace(policy, max_parallelism=most)  # type: ignore[type-var]
 
 
 def recommends_sizes(policy: Policy) -> bool:

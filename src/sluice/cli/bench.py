@@ -70,6 +70,10 @@ def bench(
     ] = 30.0,
     guard: Annotated[Names, typer.Option("--guard", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
     sim_set: Annotated[Names, typer.Option("--sim-set", metavar="KEY=VALUE", help="As in 'sluice run'.")] = None,
+    spark_set: Annotated[
+        Names,
+        typer.Option("--spark-set", metavar="KEY=VALUE", help="As in 'sluice run', e.g. topic_bound_records=20000."),
+    ] = None,
     baseline: Annotated[str, typer.Option(help="The policy to compare the others with, seed by seed.")] = "ds2",
     on: On = None,
     processes: Processes = None,
@@ -88,6 +92,8 @@ def bench(
         raise unknown_name("engine", engine, ENGINE_DEFAULTS)
     if engine == "spark" and on:
         raise BadInputError("--on takes the simulator's runs to a cluster; with --engine spark leave it out")
+    if engine != "spark" and spark_set:
+        raise BadInputError(f"--spark-set is for --engine spark, got {spark_set[0]!r} with --engine {engine}")
     defaults = ENGINE_DEFAULTS[engine]
     cells = grid(
         [Choice.parse_text(text) for text in pipeline or QUERIES],
@@ -100,6 +106,7 @@ def bench(
         slo_s=slo,
         guards={**defaults.guards, **parse_settings(guard or (), "--guard")},
         simulator=parse_settings(sim_set or (), "--sim-set"),
+        spark=parse_settings(spark_set or (), "--spark-set"),
     )
     processes = 1 if engine == "spark" else processes
     results = run_with_progress(cells, out, on=on, processes=processes, all_series=all_series, quiet=as_json)

@@ -20,17 +20,20 @@ def results(
     reproduced: Annotated[
         list[Path] | None, typer.Option(help="Output of 'sluice reproduce PAPER --json'. Repeatable.")
     ] = None,
+    findings: Annotated[
+        Path | None, typer.Option(help="Markdown with what was found, put first; all else is written from outputs.")
+    ] = None,
     out: Annotated[Path, typer.Option(help="Folder for results.md and its pictures.")] = Path("docs"),
     as_json: AsJson = False,
 ) -> None:
     """Write results.md, with pictures, from benches and papers.
 
-    Nothing in it is typed by hand.
+    results.md is short; its folder results/ gets all tables and pictures. Nothing but the findings is typed by hand.
 
     Example: sluice results --bench runs/full --reproduced runs/kanis.json --out docs
     """
-    written = write_results(out, bench or [], reproduced or [])
+    written = write_results(out, bench or [], reproduced or [], findings)
     if as_json:
         print(json.dumps([str(path) for path in written], indent=2))
     else:
-        Console().print(f"{written[0]} and {len(written) - 1} pictures", soft_wrap=True)
+        Console().print(f"{written[0]} and {len(written) - 1} files beside it", soft_wrap=True)

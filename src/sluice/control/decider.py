@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sluice.model import Observation, Recommendation
-from sluice.protocol import Memory, Policy, decides_during_cooldown
+from sluice.protocol import Memory, Policy, bounded, decides_during_cooldown
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,10 @@ class Decider:
         self.asks_while_cooling = decides_during_cooldown(policy)
         self._timeout_s = timeout_s
         self._overdue: threading.Thread | None = None
+
+    def bound(self, most: int | None) -> None:
+        """Tell a policy that leaves it open how many instances an operator may have."""
+        self._policy = bounded(self._policy, most)
 
     def ask(self, observation: Observation, memory: Memory) -> Answer:
         try:

@@ -67,6 +67,13 @@ class Guards:
         if not self.cooldown_s >= 0:
             raise ValueError(f"cooldown_s must not be negative, got {self.cooldown_s}")
 
+    def most_instances(self, operators: int) -> int | None:
+        """Of one operator, the others at their fewest; null without a limit."""
+        limits = [self.max_parallelism] if self.max_parallelism is not None else []
+        if self.max_slots is not None:
+            limits.append(max(1, self.max_slots - (operators - 1) * self.min_parallelism))
+        return min(limits, default=None)
+
     def apply(self, recommendation: Recommendation, situation: Situation) -> GuardResult:
         """Guard one recommendation; operators it does not name keep their target."""
         current = situation.target

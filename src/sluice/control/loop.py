@@ -106,6 +106,7 @@ class Loop:
             self._state = LoopState(target=started, requested=dict(started.parallelism))
             self._keep_up()
             self._obey(number)
+            self.decider.bound(self.guards.most_instances(len(self.engine.graph.names)))
             while clock.now_s() < duration_s and not should_stop():
                 window_s = min(interval_s, duration_s - clock.now_s())
                 self._wait(window_s, should_stop)

@@ -180,9 +180,10 @@ def _costs(
     spec: OperatorSpec, sample: Mapping[str, StoredDataset], found: Seen | None, how: Measuring, efficiency: float
 ) -> OperatorCosts:
     read, emitted = records_read(spec, sample), sample[spec.name]
-    slot_rate = (spec.slot_rate or UNPACED_RATE) * efficiency
     return OperatorCosts(
-        capacity=found.capacity if found else {number: slot_rate * number for number in how.parallelisms},
+        capacity=found.capacity
+        if found
+        else {number: efficiency * (spec.slot_rate_at(number) or UNPACED_RATE) * number for number in how.parallelisms},
         estimated=found is None,
         selectivity=emitted.records / read if read else 0.0,
         cpu_s_per_record=found.cpu_s_per_record if found else None,
@@ -195,7 +196,7 @@ def _costs(
 def _efficiency(specs: Mapping[str, OperatorSpec], seen: Mapping[str, Seen | None]) -> float:
     """The share of their slots' rates that measured operators reached: what batches cost is much the same for all."""
     reached = [
-        rate / (parallelism * (specs[name].slot_rate or UNPACED_RATE))
+        rate / (parallelism * (specs[name].slot_rate_at(parallelism) or UNPACED_RATE))
         for name, found in seen.items()
         if found
         for parallelism, rate in found.capacity.items()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 STEADY_LOAD = 0.02
 """Relative change below which two loads count as the same."""
 SHORTEST_STAGE_S = 1200.0
+STAGE_END_S = 300.0
 QUIET_S = 600.0
 """A policy has settled on a constant load if it leaves the last ten minutes of it alone: twice the cooldown."""
 
@@ -32,6 +33,9 @@ class Stage(Frozen):
     rate: NonNegative
     converged_s: NonNegative | None
     actions: Count
+    end_slots: Count
+    end_cpu: Share | None
+    """Slots, and their mean CPU use, in its last minutes."""
 
 
 class Scores(Frozen):
@@ -78,15 +82,8 @@ class Oracle:
 
 def score(reports: Sequence[CycleReport], oracle: Oracle | None = None) -> Scores:
     loads = [_load(report) for report in reports]
-    cpu = [
-        (metrics.cpu * metrics.parallelism, metrics.parallelism)
-        for report in reports
-        for metrics in report.cycle.observation.operators.values()
-        if metrics.cpu is not None
-    ]
-    slots = sum(count for _, count in cpu)
     basic = Scores(
-        avg_cpu=min(1.0, sum(used for used, _ in cpu) / slots) if slots else None,
+        avg_cpu=_mean_cpu(reports),
         oscillations=count_oscillations(reports, loads),
         stages=tuple(find_stages(reports, loads)),
     )
@@ -123,11 +120,31 @@ def find_stages(reports: Sequence[CycleReport], loads: Sequence[float]) -> list[
     return stages
 
 
+def _mean_cpu(reports: Sequence[CycleReport]) -> float | None:
+    cpu = [
+        (metrics.cpu * metrics.parallelism, metrics.parallelism)
+        for report in reports
+        for metrics in report.cycle.observation.operators.values()
+        if metrics.cpu is not None
+    ]
+    slots = sum(count for _, count in cpu)
+    return min(1.0, sum(used for used, _ in cpu) / slots) if slots else None
+
+
 def _stage(reports: Sequence[CycleReport], start_s: float, end_s: float, rate: float) -> Stage:
     actions = [report.cycle.time_s for report in reports if _changes(report)]
     settled = not actions or end_s - actions[-1] >= QUIET_S
     took_s = (actions[-1] - start_s if actions else 0.0) if settled else None
-    return Stage(start_s=start_s, end_s=end_s, rate=rate, converged_s=took_s, actions=len(actions))
+    last = [report for report in reports if report.cycle.time_s > end_s - STAGE_END_S]
+    return Stage(
+        start_s=start_s,
+        end_s=end_s,
+        rate=rate,
+        converged_s=took_s,
+        actions=len(actions),
+        end_slots=sum(reports[-1].cycle.observation.parallelism.values()),
+        end_cpu=_mean_cpu(last),
+    )
 
 
 def _against(basic: Scores, reports: Sequence[CycleReport], oracle: Oracle) -> Scores:

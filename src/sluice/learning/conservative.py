@@ -13,7 +13,7 @@ import numpy as np
 
 from sluice.dataflow.numbers import number
 from sluice.learning.gaussian_process import BadMatrixError, Vector
-from sluice.learning.history import History
+from sluice.learning.history import History, Process
 
 Acquisition = Literal["feasible-mean", "expected-improvement"]
 MOST_CANDIDATES = 2000
@@ -37,10 +37,15 @@ def choose(
     alpha: int,
     acquisition: Acquisition,
     p_max: int,
+    process: Process = "capacity-law",
 ) -> ParallelismChoice | None:
     """Algorithm 2 for one operator; null if neither history nor the linear method knows anything."""
     try:
-        learned = acquire(history, input_rate, acquisition=acquisition, p_max=p_max) if history.samples else None
+        learned = (
+            acquire(history, input_rate, acquisition=acquisition, p_max=p_max, process=process)
+            if history.samples
+            else None
+        )
     except BadMatrixError:
         learned = None
     if learned is not None and history.distance(learned) <= alpha:
@@ -51,11 +56,18 @@ def choose(
     return None
 
 
-def acquire(history: History, input_rate: float, *, acquisition: Acquisition, p_max: int) -> int | None:
+def acquire(
+    history: History,
+    input_rate: float,
+    *,
+    acquisition: Acquisition,
+    p_max: int,
+    process: Process = "capacity-law",
+) -> int | None:
     """The parallelism that maximises the acquisition function in 1..p_max; null if none looks feasible."""
     reach = min(max(p_max, history.largest), MOST_CANDIDATES)
     candidates = np.arange(1, reach + 2, dtype=float)
-    mean, variance = history.fit(reach=reach).predict(candidates)
+    mean, variance = history.fit(reach=reach, process=process).predict(candidates)
     for seen in (seen for seen in history.samples if seen <= reach):
         mean[seen - 1] = history.capacity(seen)
         variance[seen - 1] = 0.0

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from sluice.dataflow.provisioning import processing_abilities
-from sluice.learning.gaussian_process import BadMatrixError, GaussianProcess
+from sluice.learning.gaussian_process import BadMatrixError, GaussianProcess, Vector
+from sluice.learning.zero_mean_process import ZeroMeanProcess
 from sluice.model import Learned, Observation
 from sluice.model.learned import capacity_curve, curve_points
 
@@ -19,6 +20,15 @@ SAMPLES_PER_PARALLELISM = 12
 """Newest ones are kept: enough to average noise away, few enough that a slow drift is followed."""
 CONTRADICTIONS_TO_FORGET = 2
 """A single window may be wrong (a pause, a burst of garbage collection); two in a row are believed."""
+
+Process = Literal["capacity-law", "zero-mean"]
+"""Capacity law: ours, with a power law as its mean and learned noise. Zero mean: that of ContTune's authors."""
+
+
+class Surrogate(Protocol):
+    """Expected capacity by parallelism, and how sure it is."""
+
+    def predict(self, x: Vector) -> tuple[Vector, Vector]: ...
 
 
 @dataclass(frozen=True)
@@ -35,8 +45,9 @@ class History:
     """How often earlier samples were discarded."""
 
     def add(self, parallelism: int, capacity: float, *, tolerance: float) -> History:
+        """A tolerance of 0 keeps every sample for ever."""
         known = self.samples.get(parallelism, ())
-        if known and abs(capacity - median(known)) > tolerance * median(known):
+        if tolerance and known and abs(capacity - median(known)) > tolerance * median(known):
             doubts = (*self.doubts, (parallelism, capacity))
             if len(doubts) < CONTRADICTIONS_TO_FORGET:
                 return replace(self, doubts=doubts)
@@ -73,7 +84,10 @@ class History:
         """To the nearest parallelism that was ever measured."""
         return min((abs(parallelism - seen) for seen in self.samples), default=float("inf"))
 
-    def fit(self, reach: int = 0) -> GaussianProcess:
+    def fit(self, reach: int = 0, process: Process = "capacity-law") -> Surrogate:
+        if process == "zero-mean":
+            seen = sorted(self.samples)
+            return ZeroMeanProcess.fit(seen, [fmean(self.samples[one]) for one in seen])
         pairs = [(seen, value) for seen, values in sorted(self.samples.items()) for value in values]
         return GaussianProcess.fit([seen for seen, _ in pairs], [value for _, value in pairs], reach=reach)
 

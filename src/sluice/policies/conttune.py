@@ -48,6 +48,9 @@ class ContTune:
     Real rates are remembered per load level, so a load that comes again needs no Big phase (footnote 3 of the paper
     says so for the tuning time under way); nor does a new one, once the levels seen agree that rates grow in
     proportion to the load.
+
+    Ours, beyond the paper: the capacity law, new loads, forgetting. `process=zero-mean`, `new_loads=false` and
+    `forget_beyond=0` switch them off, each alone or all three: the paper's ContTune.
     """
 
     alpha: int = parameter(3, "how far from a measured parallelism the history is trusted; beyond it, linear scaling")
@@ -57,8 +60,14 @@ class ContTune:
     over_provisioning: float = parameter(1.0, "factor on the real input rates")
     max_parallelism: int = parameter(90, "the Big phase stops doubling here")
     forget_beyond: float = parameter(
-        0.25, "two samples in a row that differ by this share from those of the same parallelism end the history"
+        0.25,
+        "two samples in a row that differ by this share from those of the same parallelism end the history; "
+        "0: it never ends, as in the paper",
     )
+    process: Literal["capacity-law", "zero-mean"] = parameter(
+        "capacity-law", "Gaussian process: ours around a power law, or the authors' (mean 0, jitter for noise)"
+    )
+    new_loads: bool = parameter(True, "a load never seen needs no Big phase once rates grow in proportion to the load")
 
     def __post_init__(self) -> None:
         if self.alpha < 0:
@@ -67,8 +76,8 @@ class ContTune:
             raise ValueError(f"over_provisioning must be a positive number, got {self.over_provisioning}")
         if self.max_parallelism < 1:
             raise ValueError(f"max_parallelism must be at least 1, got {self.max_parallelism}")
-        if not 0 < self.forget_beyond < 1:
-            raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
+        if not 0 <= self.forget_beyond < 1:
+            raise ValueError(f"forget_beyond must be in [0, 1), got {self.forget_beyond}")
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         recommendation, kept = self._decided(observation, memory)
@@ -85,7 +94,7 @@ class ContTune:
         behind = int(memory.get("behind", 0)) * unchanged + 1 if state.state is ProvisioningState.BEHIND else 0
         loads = source_loads(observation)
         levels = list(memory.get("levels", []))
-        known = recall(levels, loads)
+        known = recall(levels, loads, new_loads=self.new_loads)
         p_max = max([*now.values(), memory.get("p_max", 1), *(h.largest for h in histories.values())])
         kept: dict[str, Any] = {
             "history": write_histories(histories),
@@ -145,6 +154,7 @@ class ContTune:
                 alpha=self.alpha,
                 acquisition=self.acquisition,
                 p_max=known["p_max"],
+                process=self.process,
             )
             if choice is not None:
                 choices[name] = choice
@@ -156,7 +166,9 @@ class ContTune:
         return {name: choice.parallelism for name, choice in choices.items()}, why
 
 
-def recall(levels: list[Mapping[str, Any]], loads: dict[str, float] | None) -> dict[str, float]:
+def recall(
+    levels: list[Mapping[str, Any]], loads: dict[str, float] | None, *, new_loads: bool = True
+) -> dict[str, float]:
     """Real input rates known for this load: remembered, or in proportion to it once levels agree that they are.
 
     Empty if the load is new and the levels seen so far are fewer than two, or do not agree.
@@ -166,6 +178,8 @@ def recall(levels: list[Mapping[str, Any]], loads: dict[str, float] | None) -> d
     for level in reversed(levels):
         if same_load(level["loads"], loads):
             return dict(level["rates"])
+    if not new_loads:
+        return {}
     alike = [level for level in levels if (factor := _factor(level["loads"], loads)) is not None and factor > 0]
     if len(alike) < 2:
         return {}

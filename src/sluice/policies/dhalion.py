@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from sluice.dataflow.bottleneck import (
     backpressured,
@@ -80,9 +81,15 @@ class Dhalion:
         0.0, "scale down to this busy share instead of by the factor; 0 is off (thesis 8.3)"
     )
 
+    scale_down_rule: Literal["divide", "subtract"] = parameter(
+        "divide", "divide by the factor, or leave 2 - factor of the instances: 0.8 of them for 1.2 (thesis 4.2)"
+    )
+
     def __post_init__(self) -> None:
         if not 1 < self.scale_down_factor < float("inf"):
             raise ValueError(f"scale_down_factor must be above 1, got {self.scale_down_factor}")
+        if self.scale_down_rule == "subtract" and self.scale_down_factor >= 2:
+            raise ValueError(f"scale_down_factor must be below 2 to subtract by, got {self.scale_down_factor}")
         for name in ("lag_rate_threshold", "lag_close_to_zero"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
@@ -161,7 +168,8 @@ class Dhalion:
         metrics = observation.operators[name]
         if self.scale_down_use and metrics.busy is not None:
             return min(metrics.parallelism, whole_instances(metrics.parallelism * metrics.busy / self.scale_down_use))
-        return whole_instances_down(metrics.parallelism / self.scale_down_factor)
+        kept = 2 - self.scale_down_factor if self.scale_down_rule == "subtract" else 1 / self.scale_down_factor
+        return whole_instances_down(metrics.parallelism * kept)
 
     def _why(self, diagnosis: Diagnosis, name: str) -> str:
         factor = diagnosis.under_provisioned.get(name)

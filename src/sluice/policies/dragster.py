@@ -26,6 +26,7 @@ with needs_extra("policy 'dragster'", "learning"):
     from sluice.learning.gaussian_process import BadMatrixError, Vector
     from sluice.learning.history import History, learn, learned_capacities, write_histories
 
+PAPER_TASKS = 10
 LARGEST_PRICE = 10.0
 """No shortage is worth more."""
 
@@ -47,7 +48,9 @@ class Dragster:
     method: Literal["saddle", "gradient"] = parameter("saddle", "saddle (eq. 14) or gradient (eq. 16)")
     delta: float = parameter(2.0, "the regret bound holds with probability 1 - 1/delta; larger explores more")
     budget: int | None = parameter(None, "most slots of the whole job")
-    max_parallelism: int = parameter(10, "largest parallelism of an operator, the paper's ten tasks")
+    max_parallelism: int | None = parameter(
+        None, "largest parallelism of an operator; none: what the guards allow, else the paper's ten tasks"
+    )
     step: float = parameter(0.5, "gradient: step size, as a share of an operator's demand")
     throughput: Literal["linear", "minimum", "tanh"] = parameter("linear", "kind of throughput function fitted online")
     functions: str = parameter(
@@ -62,13 +65,17 @@ class Dragster:
             raise ValueError(f"delta must be above 1, got {self.delta}")
         if self.budget is not None and self.budget < 1:
             raise ValueError(f"budget must be at least 1 slot, got {self.budget}")
-        if self.max_parallelism < 1:
+        if self.max_parallelism is not None and self.max_parallelism < 1:
             raise ValueError(f"max_parallelism must be at least 1, got {self.max_parallelism}")
         if not 0 < self.step < float("inf"):
             raise ValueError(f"step must be a positive number, got {self.step}")
         if not 0 < self.forget_beyond < 1:
             raise ValueError(f"forget_beyond must be in (0, 1), got {self.forget_beyond}")
         parse_functions(self.functions)
+
+    @property
+    def largest(self) -> int:
+        return self.max_parallelism or PAPER_TASKS
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         recommendation, kept = self._decided(observation, memory)
@@ -131,7 +138,7 @@ class Dragster:
 
         Prices of a load that nothing carries would grow forever and mean nothing (the paper's assumption 1).
         """
-        share = job.carried(self._afford(dict.fromkeys(job.names, self.max_parallelism), job))
+        share = job.carried(self._afford(dict.fromkeys(job.names, self.largest), job))
         return JobModel.of(job.flow.scaled(share), job.estimates, job.now) if 0 < share < 1 else job
 
     def _dual(self, memory: Memory, job: JobModel, shortage: Vector, slot: int) -> dict[str, float]:
@@ -167,7 +174,7 @@ class Dragster:
 
     def _account(self, memory: Memory, job: JobModel, shortage: Vector, interval_s: float) -> dict[str, float]:
         """Dynamic regret (eq. 10) and fit (eq. 12) so far, in records; `shortfall` leaves out what is to spare."""
-        ideal = self._afford(dict.fromkeys(job.names, self.max_parallelism), job)
+        ideal = self._afford(dict.fromkeys(job.names, self.largest), job)
         missed = float(job.throughput(job.capacities_at(ideal)) - job.throughput(job.capacity))
         return {
             "regret": memory.get("regret", 0.0) + max(0.0, missed) * interval_s,
@@ -189,7 +196,7 @@ class Dragster:
         self, now: Mapping[str, int], histories: Mapping[str, History], full_busy: Mapping[str, float]
     ) -> dict[str, CapacityEstimate]:
         """Operators without a measurement are left out: they keep their parallelism."""
-        candidates = np.arange(1, self.max_parallelism + 1, dtype=float)
+        candidates = np.arange(1, self.largest + 1, dtype=float)
         usual = usual_full_busy(full_busy)
         estimates = {}
         for name in now:
@@ -197,7 +204,7 @@ class Dragster:
             if history is None or not history.samples:
                 continue
             try:
-                mean, variance = history.fit(reach=self.max_parallelism).predict(candidates)
+                mean, variance = history.fit(reach=self.largest).predict(candidates)
             except BadMatrixError:
                 continue
             measured = np.isin(candidates, list(history.samples))

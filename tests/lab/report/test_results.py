@@ -18,25 +18,32 @@ KANIS = {
             "name": "7.3",
             "title": "DS2",
             "rows": [
-                {"what": "slots", "paper": 9.4, "ours": 8.7, "unit": "slots", "verdict": "within tolerance"},
-                {"what": "p95", "paper": 110.5, "ours": 166.0, "unit": "s", "verdict": "shown"},
+                {"what": "slots", "paper": 9.4, "ours": 8.7, "unit": "slots", "verdict": "matches"},
+                {"what": "p95", "paper": 110.5, "ours": 166.0, "unit": "s", "verdict": "not comparable"},
             ],
         }
     ],
 }
 
 
-def test_the_document_has_the_figures_and_its_pictures_exist(bench_folder, tmp_path):
-    reproduced = tmp_path / "kanis.json"
+def test_the_page_is_short_and_the_tables_beside_it_have_every_row(bench_folder, tmp_path):
+    reproduced, findings = tmp_path / "kanis.json", tmp_path / "findings.md"
     reproduced.write_text(json.dumps(KANIS))
-    document, *pictures = write_results(tmp_path / "docs", [bench_folder], [reproduced])
+    findings.write_text("What we found.")
+    document, *beside = write_results(tmp_path / "docs", [bench_folder], [reproduced], findings)
     text = document.read_text()
+    assert text.startswith("# Results\n\nWhat we found.")
     assert "Policies compared on the simulator" in text
-    assert "| slots | 9.4 slots | 8.7 slots | within tolerance |" in text
-    assert "p95 | 110" not in text
+    assert "| [kanis](results/kanis.md), held out | 1 | 0 | 0 | 0 | 1 |" in text
+    assert "8.7 slots" not in text
+    paper = (tmp_path / "docs" / "results" / "kanis.md").read_text()
+    assert "| slots | 9.4 slots | 8.7 slots | matches |" in paper
+    assert "| p95 | 110.5 s | 166 s | not comparable |" in paper
     linked = {document.parent / link for link in re.findall(r"\]\((results/[^)]+)\)", text)}
-    assert linked == set(pictures)
-    assert all(picture.exists() for picture in pictures)
+    assert linked <= set(beside)
+    assert all(path.exists() for path in beside)
+    bench = tmp_path / "docs" / "results" / "bench-sim.md"
+    assert {bench.parent / link for link in re.findall(r"!\[[^]]*\]\(([^)]+)\)", bench.read_text())} <= set(beside)
     assert str(tmp_path) not in text
 
 

@@ -16,6 +16,7 @@ from sluice.lab.series import Series, run_series
 from sluice.lab.summary import Summary, summarise
 from sluice.model import Target
 from sluice.model.base import Frozen
+from sluice.registry import build
 
 MOST_SLOTS = 200
 """For a run without a limit of its own."""
@@ -73,7 +74,8 @@ def _run_on_spark(cell: Cell, with_series: bool) -> Result:
     from sluice.lab.spark_run import SparkSettings, spark_engine, working_folder
 
     spec = cell.spec()
-    settings = SparkSettings(slots=spec.guards.max_slots or SparkSettings.slots)
+    slots = spec.guards.max_slots or SparkSettings.slots
+    settings = build(SparkSettings, {"slots": slots, **cell.spark}, "spark")
     with working_folder(None, resume=False) as folder:
         engine, initial = spark_engine(spec, settings, folder)
         return _result(cell, spec, engine, initial, None, with_series)

@@ -44,6 +44,8 @@ class Cell(Frozen):
     slo_s: float = 30.0
     guards: dict[str, Setting] = Field(default_factory=lambda: dict(THESIS_GUARDS))
     simulator: dict[str, Setting] = Field(default_factory=dict)
+    spark: dict[str, Setting] = Field(default_factory=dict)
+    """`SparkSettings` of a run on Spark, e.g. bounded topics."""
     initial_parallelism: int | None = Field(None, ge=1)
 
     @property

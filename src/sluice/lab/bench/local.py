@@ -28,7 +28,7 @@ def run_here(tasks: Sequence[Task], processes: int, keep: Keep | None = None) ->
         return
     # a forked child would inherit locks of numba's and BLAS' threads in whatever state they are
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, _prepare) as pool:
+    with ProcessPoolExecutor(processes, context, prepare_worker) as pool:
         futures = [pool.submit(run_bundle, found, keep) for found in bundle(tasks, processes)]
         try:
             for future in as_completed(futures):
@@ -55,7 +55,7 @@ def run_bundle(tasks: Sequence[Task], keep: Keep | None) -> list[Result]:
     return results
 
 
-def _prepare() -> None:
+def prepare_worker() -> None:
     """One thread per process, and no orphans: a worker whose parent was killed ends, too."""
     from threadpoolctl import threadpool_limits
 

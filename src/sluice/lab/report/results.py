@@ -14,7 +14,7 @@ from sluice.lab.bench.statistics import GroupScore
 from sluice.lab.report.content import Content, Shown, collect, overall
 from sluice.lab.report.export import file_name, pareto_figure, save, timeline_figure
 from sluice.lab.report.figures import figure, with_unit
-from sluice.lab.reproduce import Table, Verdict
+from sluice.lab.reproduce import Row, Table, Verdict, count_verdicts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,12 +37,26 @@ LEGEND = {
     "oscillations": "*oscillations*: changes that undo the one before although the load did not turn.",
     "accuracy": "*accuracy*: overlap of the slots there were with those the load of the moment needs.",
 }
+VERDICTS = (
+    "Each figure of a paper once. *matches*: within the stated tolerance. *order holds*: every pair the paper prints "
+    "apart, or a tie by our intervals. *claim holds*: a yes or no. *fitted* figures calibrated what they are compared "
+    "with. A cause of a difference is named only where an ablation shows it."
+)
+AGAIN = """## Run it again
+
+```
+sluice bench --out runs/full
+sluice reproduce kanis --json > runs/kanis.json        # also dragster, conttune, qescalor, capsys
+sluice results --bench runs/full --reproduced runs/kanis.json --findings docs/findings.md
+```"""
 ALL_CASES = "slots against latency, mean over all cases"
 PICTURES = "results"
 
 
-def write_results(folder: Path, benches: Sequence[Path], reproduced: Sequence[Path]) -> list[Path]:
-    """`results.md`, and its pictures in `results/` beside it."""
+def write_results(
+    folder: Path, benches: Sequence[Path], reproduced: Sequence[Path], findings: Path | None = None
+) -> list[Path]:
+    """`results.md`, two pages to read; beside it in `results/` the pictures and all the tables, one file each."""
     if not benches and not reproduced:
         raise BadInputError("there is nothing to write about: give --bench or --reproduced")
     contents = [collect([bench]) for bench in benches]
@@ -50,17 +64,68 @@ def write_results(folder: Path, benches: Sequence[Path], reproduced: Sequence[Pa
     if twice := [engine for engine, count in Counter(engines).items() if count > 1]:
         raise BadInputError(f"--bench takes one bench per engine, got {engines.count(twice[0])} of {twice[0]!r}")
     (folder / PICTURES).mkdir(parents=True, exist_ok=True)
-    parts = ["# Results", "Written by `sluice results` from the outputs of `sluice bench` and `sluice reproduce`."]
-    pictures: list[Path] = []
+    parts, written = ["# Results"], []
+    parts += [_text(findings)] if findings else []
     for content in contents:
         drawn = _pictures(content)
-        pictures += [save(picture, folder / PICTURES / name) for name, picture in drawn.values()]
-        parts += _bench_part(content, {alt: f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn.items()})
-    for path in reproduced:
-        parts += _paper_part(*_read_tables(path))
-    document = folder / "results.md"
-    replace_file(document, ("\n\n".join(parts) + "\n").encode(), durable=True)
-    return [document, *pictures]
+        written += [save(picture, folder / PICTURES / name) for name, picture in drawn.values()]
+        engine = content.groups[0].engine
+        links = {alt: f"![{alt}]({name})" for alt, (name, _) in drawn.items()}
+        written.append(_document(folder / PICTURES / f"bench-{engine}.md", _bench_part(content, links)))
+        parts += _bench_summary(content, {alt: f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn.items()})
+    papers = dict(_read_tables(path) for path in reproduced)
+    for paper, tables in papers.items():
+        written.append(_document(folder / PICTURES / f"{paper}.md", _paper_part(paper, tables)))
+    parts += _verdict_summary(papers) if papers else []
+    parts.append(AGAIN)
+    return [_document(folder / "results.md", parts), *written]
+
+
+def _document(path: Path, parts: Sequence[str]) -> Path:
+    replace_file(path, ("\n\n".join(parts) + "\n").encode(), durable=True)
+    return path
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInputError(f"cannot read findings {str(path)!r}: {error}") from error
+
+
+def _bench_summary(content: Content, pictures: Mapping[str, str]) -> list[str]:
+    """All cases in one table, and two pictures."""
+    engine = content.groups[0].engine
+    where = "Spark" if engine == "spark" else "the simulator"
+    columns = _columns(content)
+    parts = [
+        f"## Policies compared on {where}",
+        f"{content.notes[0].partition(': ')[2].capitalize()}. {HOW_TO_READ} "
+        f"All cases: [bench-{engine}.md]({PICTURES}/bench-{engine}.md).",
+    ]
+    shown = [picture for alt, picture in pictures.items() if alt == ALL_CASES or "timeline" in picture][:2]
+    if content.overall:
+        rows = ([g.policy, *_figures(g, columns)] for g in content.overall)
+        parts.append(_markdown(["policy", *columns], rows))
+    return parts + shown
+
+
+def _columns(content: Content) -> dict[str, str]:
+    return {
+        title: metric
+        for title, metric in COLUMNS.items()
+        if any(group.estimates[metric].mean is not None for group in content.groups)
+    }
+
+
+def _verdict_summary(papers: Mapping[str, Sequence[Table]]) -> list[str]:
+    rows = []
+    for paper, tables in papers.items():
+        for kind, counts in count_verdicts(tables).items():
+            if any(counts.values()):
+                label = f"[{paper}]({PICTURES}/{paper}.md), {kind.replace('_', ' ')}"
+                rows.append([label, *map(str, counts.values())])
+    return ["## Papers run again", VERDICTS, _markdown(["", *(verdict.value for verdict in Verdict)], rows)]
 
 
 def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
@@ -83,11 +148,7 @@ def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
 def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
     where = "Spark" if content.groups[0].engine == "spark" else "the simulator"
     machine = content.environment
-    columns = {
-        title: metric
-        for title, metric in COLUMNS.items()
-        if any(group.estimates[metric].mean is not None for group in content.groups)
-    }
+    columns = _columns(content)
     parts = [
         f"## Policies compared on {where}",
         f"{content.notes[0].partition(': ')[2].capitalize()}. Measured on {machine.get('date')}, "
@@ -124,21 +185,27 @@ def _time_lines(content: Content, most: int = 2) -> list[Shown]:
 
 
 def _paper_part(paper: str, tables: Sequence[Table]) -> list[str]:
-    verdicts = Counter(row.verdict for table in tables for row in table.rows)
-    claimed = {verdict: count for verdict, count in verdicts.items() if verdict != Verdict.SHOWN}
-    said = ", ".join(f"{count} {verdict}" for verdict, count in claimed.items()) or "nothing claimed"
-    parts = [f"## {paper}: paper beside ours", f"{len(tables)} tables: {said}."]
+    """Every row: figures with a verdict and those without."""
+    counts = count_verdicts(tables)
+    said = "; ".join(
+        f"{kind.replace('_', ' ')}: {', '.join(f'{count} {verdict}' for verdict, count in found.items() if count)}"
+        for kind, found in counts.items()
+        if any(found.values())
+    )
+    parts = [f"# {paper}: paper beside ours", f"{len(tables)} tables, each figure counted once. {said.capitalize()}."]
     for table in tables:
-        rows = [row for row in table.rows if row.verdict != Verdict.SHOWN] or list(table.rows)
         parts += [
-            f"### {table.name}: {table.title}",
-            _markdown(
-                ["", "paper", "ours", "verdict", "note"],
-                ([r.what, with_unit(r.paper, r.unit), with_unit(r.ours, r.unit), r.verdict, r.note] for r in rows),
-            ),
+            f"## {table.name}: {table.title}",
+            _markdown(["", "paper", "ours", "verdict", "note"], (_row(row) for row in table.rows)),
             *table.notes,
         ]
     return parts
+
+
+def _row(row: Row) -> list[str]:
+    verdict = f"{row.verdict} (fitted)" if row.fitted else str(row.verdict)
+    note = "; ".join(part for part in (row.note, f"same figure as in {row.same_as}" if row.same_as else "") if part)
+    return [row.what, with_unit(row.paper, row.unit), with_unit(row.ours, row.unit), verdict, note]
 
 
 def _read_tables(path: Path) -> tuple[str, list[Table]]:

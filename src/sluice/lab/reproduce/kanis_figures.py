@@ -228,11 +228,27 @@ QUERIES: Mapping[str, Mapping[str, Figures | None]] = {
 }
 """Table 7.18, cosine."""
 
-PEAK_RATES: Mapping[str, float] = {"q1": 2_200_000, "q2": 2_200_000, "q3": 33_000, "q5": 110_000, "q11": 2_200_000}
-"""Table 7.17: the largest input rate, records/s."""
+INPUT_RATES: Mapping[str, tuple[float, float, float]] = {
+    "q1": (200_000, 2_200_000, 100_000),
+    "q2": (200_000, 2_200_000, 100_000),
+    "q3": (3_000, 33_000, 1_500),
+    "q5": (10_000, 110_000, 7_500),
+    "q11": (200_000, 2_200_000, 100_000),
+}
+"""Table 7.17: smallest and largest input rate of the cosine and its largest noise, records/s."""
 
 SETTLED: Mapping[str, Mapping[str, tuple[float | None, float | None] | None]] = {
     "q1": {"dhalion": (None, None), "ds2": (None, 11), "hpa-cpu": (None, 9), "hpa-varga": (None, None)},
     "q11": {"dhalion": None, "ds2": (None, None), "hpa-cpu": (None, None), "hpa-varga": None},
 }
 """Table 7.19: minutes to settle at the high and at the lower load; null is `40+`, a missing pair crashed."""
+SETTLED_AT: Mapping[str, tuple[int, int, float]] = {"ds2": (3, 9, 0.65), "hpa-cpu": (2, 10, 0.56)}
+"""Query 1 at the lower load: scaling actions (7.19), then slots and their mean CPU use when settled (section 7.4)."""
+
+DEFAULTS: Mapping[str, str] = {
+    "dhalion": "dhalion:scale_down_factor=1.2",
+    "ds2": "ds2:over_provisioning=1.2",
+    "hpa-cpu": "hpa-cpu:target=0.7",
+    "hpa-varga": "hpa-varga:utilisation_target=0.7",
+}
+"""What a label without a setting stands for."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import multiprocessing
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
 
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
@@ -10,6 +14,8 @@ from sluice.control.loop import Loop
 from sluice.errors import SluiceError
 from sluice.journal.file import MemoryJournal
 from sluice.journal.results import CycleReport
+from sluice.lab.bench.local import prepare_worker
+from sluice.lab.reproduce.base import Report
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob
 from sluice.lab.simulator.job import RateCurve
 from sluice.model import Target
@@ -40,3 +46,22 @@ def play(
 
 def reconfigured(report: CycleReport) -> bool:
     return report.result.is_action and bool(report.result.changed)
+
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+
+def in_parallel(function: Callable[[Item], Found], items: Sequence[Item], report: Report) -> list[Found]:
+    """In the order of the items, one process per core; function and items must survive being sent there."""
+    processes = min(os.cpu_count() or 1, len(items))
+    if processes <= 1:
+        return [function(item) for item in items]
+    # a forked child would inherit locks of numba's and BLAS' threads in whatever state they are
+    context = multiprocessing.get_context("spawn")
+    found = []
+    with ProcessPoolExecutor(processes, context, prepare_worker) as pool:
+        for number, result in enumerate(pool.map(function, items), start=1):
+            found.append(result)
+            report(f"{number} of {len(items)} runs")
+    return found

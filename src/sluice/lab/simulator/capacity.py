@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+from sluice.errors import BadInputError
 
 Capacity = Callable[[int], float]
 """Instances -> records/s. Any function will do; the classes here are the usual ones."""
@@ -64,3 +68,16 @@ class CapacityTable:
 def _check_positive(what: str, value: float) -> None:
     if not (np.isfinite(value) and value > 0):
         raise ValueError(f"{what} must be above 0, got {value}")
+
+
+def read_curve(path: str) -> CapacityTable:
+    """A measured curve from a file with `{"capacity": {"1": records/s, ...}}`."""
+    try:
+        points = json.loads(Path(path).read_text())["capacity"]
+        return CapacityTable({int(instances): float(rate) for instances, rate in points.items()})
+    except OSError as error:
+        raise BadInputError(f"cannot read curve {path!r}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInputError(
+            f"curve {path!r} must be JSON with 'capacity': {{instances: records/s}}: {error}"
+        ) from error

@@ -26,6 +26,8 @@ class Score:
     rmse: float
     mae: float
     samples: float
+    rmses: tuple[float, ...]
+    """One per repeat."""
 
 
 def baseline(operator: SizedOperator, seed: int) -> tuple[Sample, ...]:
@@ -70,4 +72,4 @@ def _score(taken: tuple[Sample, ...], truth: Sequence[Sample], kind: str, seed: 
 
 def _mean(scores: Sequence[tuple[float, float, float]]) -> Score:
     rmse, mae, samples = np.mean(scores, axis=0).tolist()
-    return Score(rmse, mae, samples)
+    return Score(rmse, mae, samples, tuple(each[0] for each in scores))

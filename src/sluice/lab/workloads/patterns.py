@@ -135,7 +135,7 @@ class RandomWalk(_Pattern):
     """A random walk: every minute adds or takes away something."""
 
     minutes: int = parameter(140, "length")
-    start: float = parameter(0.5, "load of the first minute")
+    start: float = parameter(1250 / 2200, "load of the first minute")
     max_change: float = parameter(500 / 2200, "largest change from one minute to the next")
     peak: float = parameter(2500 / 2200, "load it never exceeds")
 

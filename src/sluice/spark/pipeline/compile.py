@@ -70,8 +70,13 @@ class Query:
 
     @property
     def slot_rate(self) -> float | None:
+        """Of a single slot; null if slots are not paced."""
+        return self.slot_rate_at(1)
+
+    def slot_rate_at(self, parallelism: int) -> float | None:
         """One slot does the work of every link, one after the other; assumes each passes all records on."""
-        seconds = [1 / operator.slot_rate for operator in self.operators if operator.slot_rate is not None]
+        rates = [operator.slot_rate_at(parallelism) for operator in self.operators]
+        seconds = [1 / rate for rate in rates if rate is not None]
         return 1 / sum(seconds) if seconds else None
 
     def build(self, frames: Sequence[DataFrame]) -> DataFrame:

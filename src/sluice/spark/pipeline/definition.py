@@ -109,10 +109,17 @@ class OperatorSpec:
     min_parallelism: int = 1
     max_parallelism: int | None = None
     slot_rate: float | None = None
+    slot_efficiency: Callable[[int], float] | None = None
     watermarks: Mapping[str, Watermark]
     output_mode: OutputMode = "append"
     state_partitions: int = DEFAULT_STATE_PARTITIONS
     chain: bool = False
+
+    def slot_rate_at(self, parallelism: int) -> float | None:
+        """Of one of so many slots: `slot_rate` is that of a single one."""
+        if self.slot_rate is None or self.slot_efficiency is None:
+            return self.slot_rate
+        return self.slot_rate * self.slot_efficiency(parallelism)
 
 
 class Pipeline:
@@ -183,7 +190,8 @@ class Pipeline:
 
         A decorated function is named by its own name and reads the datasets its parameters name, unless
         `inputs=[...]` says otherwise. Options: `stateful`, `min_parallelism`, `max_parallelism`, `slot_rate` (records/s
-        one slot may read, to let a laptop stand in for a cluster), `watermark=(column, delay)` for all inputs
+        one slot may read, to let a laptop stand in for a cluster), `slot_efficiency` (parallelism -> the share of that
+        rate which each of so many slots keeps: a capacity curve), `watermark=(column, delay)` for all inputs
         or `{input: (column, delay)}`, `output_mode` ("append" or "update"), `state_partitions` (key groups: the
         useful parallelism without moving state), `chain`.
         """
@@ -349,6 +357,10 @@ def _check_bounds(where: str, spec: OperatorSpec) -> None:
         raise BadInputError(f"{where}: state_partitions must be at least 1, got {spec.state_partitions}")
     if spec.slot_rate is not None and not spec.slot_rate > 0:
         raise BadInputError(f"{where}: slot_rate must be positive records/s, got {spec.slot_rate}")
+    if spec.slot_efficiency is not None and spec.slot_rate is None:
+        raise BadInputError(f"{where}: slot_efficiency needs a slot_rate to be a share of")
+    if spec.slot_efficiency is not None and not spec.slot_efficiency(1) > 0:
+        raise BadInputError(f"{where}: slot_efficiency must be above 0, got {spec.slot_efficiency(1)} for 1 slot")
     if spec.output_mode not in ("append", "update"):
         raise BadInputError(f"{where}: output_mode must be 'append' or 'update', got {spec.output_mode!r}")
 

@@ -97,7 +97,9 @@ class OperatorQuery:
         """The present run last; a restart begins a new one while Spark may still report on the one before."""
         self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
         self._limit = ReadLimit.first(
-            target_s=settings.target_batch_s, parallelism=state.parallelism, slot_rate=query.slot_rate
+            target_s=settings.target_batch_s,
+            parallelism=state.parallelism,
+            slot_rate=query.slot_rate_at(state.parallelism),
         )
         self._adapted_run: str | None = None
 
@@ -183,7 +185,7 @@ class OperatorQuery:
         """From the next batch on."""
         with self._lock:
             self.change_state(parallelism=parallelism)
-            self._limit = self._limit.rescaled(parallelism)
+            self._limit = self._limit.rescaled(parallelism, self.query.slot_rate_at(parallelism))
             self._steer()
 
     def change_state(self, **changes: int | None) -> None:

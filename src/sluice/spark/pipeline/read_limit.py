@@ -52,9 +52,9 @@ class ReadLimit:
             return learned
         return learned._with_records(min(base * LARGEST_STEP, max(base / LARGEST_STEP, fitting)))
 
-    def rescaled(self, parallelism: int) -> ReadLimit:
-        """Records per slot stay what they were."""
-        changed = replace(self, parallelism=parallelism, seen=())
+    def rescaled(self, parallelism: int, slot_rate: float | None = None) -> ReadLimit:
+        """Records per slot stay what they were; paced slots keep to the rate they have among so many."""
+        changed = replace(self, parallelism=parallelism, seen=(), slot_rate=slot_rate or self.slot_rate)
         return changed._with_records(self.records * parallelism / self.parallelism)
 
     def _learned(self, batch_records: int, batch_s: float) -> tuple[ReadLimit, float]:
