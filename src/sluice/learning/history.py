@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 from typing import Any, Literal, Protocol
 
+import numpy as np
+
 from sluice.dataflow.provisioning import processing_abilities
 from sluice.learning.gaussian_process import BadMatrixError, GaussianProcess, Vector
 from sluice.learning.zero_mean_process import ZeroMeanProcess
@@ -122,7 +124,7 @@ def learned_capacities(memory: Mapping[str, Any], reach: int) -> Learned:
     for name, history in read_histories(memory).items():
         if history.samples:
             try:
-                mean, variance = history.fit(reach=reach).predict(points)
+                mean, variance = history.fit(reach=reach).predict(np.array(points, dtype=float))
             except BadMatrixError:
                 continue
             curves[name] = capacity_curve(points, mean.tolist(), (variance**0.5).tolist())

@@ -79,7 +79,7 @@ class Dragster:
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         recommendation, kept = self._decided(observation, memory)
-        return recommendation.model_copy(update={"learned": learned_capacities(kept, self.max_parallelism)}), kept
+        return recommendation.model_copy(update={"learned": learned_capacities(kept, self.largest)}), kept
 
     def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         now = observation.parallelism
