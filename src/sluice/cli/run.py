@@ -115,7 +115,7 @@ def run_command(
     ] = None,
     placement: Annotated[
         str | None,
-        typer.Option(help="Simulator: who puts instances on workers after every decision; see 'sluice strategies'."),
+        typer.Option(help="Simulator: how instances are placed on workers; see 'sluice strategies'."),
     ] = None,
     cluster: Annotated[
         Settings,
@@ -127,9 +127,9 @@ def run_command(
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option(help="Spark: folder for topics and checkpoints; a run found there goes on with its plan."),
+        typer.Option(help="Spark: folder for topics and checkpoints; a run found there is resumed with its target."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Spark: only go on with a run found in --root.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Spark: only resume a run found in --root.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for journal.jsonl, summary.json and report.html.")] = None,
     memory: Annotated[
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")
