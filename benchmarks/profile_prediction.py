@@ -23,7 +23,7 @@ from sluice.lab.generator.process import GeneratorProcess
 from sluice.lab.generator.producer import Stream
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
-from sluice.lab.profiling import Measuring, profile_job
+from sluice.lab.profiling import MeasurementPlan, profile_job
 from sluice.lab.simulator import SimulatedEngine
 from sluice.lab.workloads import rate_curve, workloads
 from sluice.model import Observation, Target
@@ -113,7 +113,7 @@ def main() -> int:
     parser.add_argument("--short", action="store_true", help="less time for every figure")
     arguments = parser.parse_args()
     measure_s = 8.0 if arguments.short else 20.0
-    how = Measuring(parallelisms=PROFILED_AT, settle_s=5.0, measure_s=measure_s)
+    how = MeasurementPlan(parallelisms=PROFILED_AT, settle_s=5.0, measure_s=measure_s)
     fine = True
     print(f"records/s read with {PREDICTED_AT} slots per operator, profiled with {PROFILED_AT}")
     print(f"{'query':<10}{'operator':<16}{'predicted':>12}{'measured':>12}{'ratio':>8}")

@@ -1,8 +1,9 @@
-"""Tests and benchmarks share through `sluice.testing` only."""
+"""Tests and benchmarks share through `sluice.testing` only; a class has its name to itself."""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,3 +25,13 @@ def test_a_folder_does_not_import_from_its_neighbour(folder: str, foreign: str) 
     files = sorted((REPOSITORY / folder).rglob("*.py"))
     assert files
     assert [str(file) for file in files if foreign in imported_packages(file)] == []
+
+
+def test_no_class_name_is_used_twice() -> None:
+    names = Counter(
+        node.name
+        for file in (REPOSITORY / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.ClassDef)
+    )
+    assert [name for name, count in names.items() if count > 1] == []

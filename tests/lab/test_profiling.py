@@ -10,17 +10,17 @@ from sluice.errors import BadInputError
 from sluice.lab.datasets import StoredDataset
 from sluice.lab.pipelines import pipelines
 from sluice.lab.processes import cpu_seconds
-from sluice.lab.profiling import Measuring, Seen, _profile
+from sluice.lab.profiling import MeasurementPlan, OperatorMeasurement, _profile
 
-HOW = Measuring(parallelisms=(1, 2, 4))
+HOW = MeasurementPlan(parallelisms=(1, 2, 4))
 
 
 def dataset(records: int, size_bytes: int = 0) -> StoredDataset:
     return StoredDataset(Path("nowhere"), None, records, size_bytes)
 
 
-def seen(rate: float, cpu_s: float | None = 2e-4, io_bytes: float = 0.0) -> Seen:
-    return Seen({n: rate * n for n in HOW.parallelisms}, cpu_s, io_bytes, 0.0)
+def seen(rate: float, cpu_s: float | None = 2e-4, io_bytes: float = 0.0) -> OperatorMeasurement:
+    return OperatorMeasurement({n: rate * n for n in HOW.parallelisms}, cpu_s, io_bytes, 0.0)
 
 
 def wordcount_profile():
@@ -71,7 +71,7 @@ def test_a_profile_is_read_back_as_it_was_written(tmp_path):
 )
 def test_impossible_measurements_are_refused(settings, quoted):
     with pytest.raises(BadInputError, match=quoted):
-        Measuring(**settings)
+        MeasurementPlan(**settings)
 
 
 def test_cpu_time_counts_the_whole_family(tmp_path):

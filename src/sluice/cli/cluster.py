@@ -1,4 +1,4 @@
-"""`sluice cluster`: Start, look at and end a small Spark cluster on this machine."""
+"""`sluice cluster`: Start, inspect and stop a small Spark cluster on this machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sluice.spark.cluster.kubernetes import programs
 from sluice.spark.cluster.plan import ClusterState
 from sluice.spark.cluster.workers import alive_workers
 
-cluster = typer.Typer(help="Start, look at and end a small Spark cluster on this machine.", no_args_is_help=True)
+cluster = typer.Typer(help="Start, inspect and stop a small Spark cluster on this machine.", no_args_is_help=True)
 app.add_typer(cluster, name="cluster")
 
 _FIRST_TIME: dict[str, tuple[str, Callable[[], Path]]] = {

@@ -17,7 +17,7 @@ from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.files import replace_file
 from sluice.lab.pipelines import RunsOnSpark, pipelines
-from sluice.lab.profiling import Measuring, profile_job
+from sluice.lab.profiling import MeasurementPlan, profile_job
 from sluice.placement.request import Profile
 
 
@@ -49,7 +49,7 @@ def profile_command(
     definition = pipelines.create(pipeline, parse_settings(settings or (), "--pipeline-set"))
     if not isinstance(definition, RunsOnSpark):
         raise BadInputError(f"pipeline {pipeline!r} does not run on Spark")
-    how = Measuring(parallelisms=_parallelisms(parallelism), settle_s=settle, measure_s=measure, seed=seed)
+    how = MeasurementPlan(parallelisms=_parallelisms(parallelism), settle_s=settle, measure_s=measure, seed=seed)
     profile = _measured(pipeline, definition, how, Console(stderr=True, quiet=as_json))
     path = out or Path(f"{pipeline}-profile.json")
     replace_file(path, profile.model_dump_json(indent=2).encode(), durable=True)
@@ -59,7 +59,7 @@ def profile_command(
         _show(profile, path)
 
 
-def _measured(name: str, definition: RunsOnSpark, how: Measuring, console: Console) -> Profile:
+def _measured(name: str, definition: RunsOnSpark, how: MeasurementPlan, console: Console) -> Profile:
     from sluice.spark.pipeline.engine import task_threads
     from sluice.spark.session import open_session
 

@@ -28,7 +28,7 @@ def report(
     csv: Annotated[Path | None, typer.Option(help="Also write the tables as CSV into this folder.")] = None,
     png: Annotated[Path | None, typer.Option(help="Also write the pictures as PNG into this folder.")] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Whom the others are compared with; default: ds2, or the first policy.")
+        str | None, typer.Option(help="The policy to compare the others with; default: ds2, or the first.")
     ] = None,
     price: Price = None,
     as_json: AsJson = False,

@@ -119,7 +119,7 @@ def run_command(
     ] = None,
     placement: Annotated[
         str | None,
-        typer.Option(help="Who puts instances on workers after every decision; see 'sluice strategies'."),
+        typer.Option(help="How instances are placed on workers after every decision; see 'sluice strategies'."),
     ] = None,
     master: Annotated[
         str | None, typer.Option(help="Spark: a cluster's master, spark://HOST:PORT; default: Spark in this process.")
@@ -144,9 +144,9 @@ def run_command(
     ] = None,
     root: Annotated[
         Path | None,
-        typer.Option(help="Spark: folder for topics and checkpoints; a run found there goes on with its plan."),
+        typer.Option(help="Spark: folder for topics and checkpoints; a run found there is resumed with its target."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Spark: only go on with a run found in --root.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Spark: only resume a run found in --root.")] = False,
     out: Annotated[Path | None, typer.Option(help="Folder for journal.jsonl, summary.json and report.html.")] = None,
     memory: Annotated[
         Path | None, typer.Option(help="File with what the policy has learned: loaded at the start, kept up to date.")

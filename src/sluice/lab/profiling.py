@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measuring:
+class MeasurementPlan:
     """How long and at which parallelisms. `settle_s` after every change is left out."""
 
     parallelisms: tuple[int, ...] = (1, 2, 4)
@@ -63,7 +63,7 @@ class Measuring:
 
 
 @dataclass(frozen=True)
-class Seen:
+class OperatorMeasurement:
     """What one operator did with a backlog."""
 
     capacity: dict[int, float]
@@ -72,10 +72,10 @@ class Seen:
     state_bytes_per_record: float
 
 
-def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: Measuring, say: Say) -> Profile:
+def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: MeasurementPlan, say: Say) -> Profile:
     """The profile of a pipeline at its peak rates. Every operator is measured once, in the order records flow."""
     sample = compute(job, spark, root / "sample", events=SAMPLE_EVENTS, seed=how.seed)
-    seen: dict[str, Seen | None] = {}
+    seen: dict[str, OperatorMeasurement | None] = {}
     for spec in (job.pipeline.operators[found] for found in job.pipeline.topology.order):
         share = records_read(spec, sample) / SAMPLE_EVENTS
         events = how.records_needed(spec) / share if share else math.inf
@@ -90,8 +90,13 @@ def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: 
 
 
 def _measure(
-    spec: OperatorSpec, datasets: Mapping[str, StoredDataset], spark: SparkSession, root: Path, how: Measuring, say: Say
-) -> Seen:
+    spec: OperatorSpec,
+    datasets: Mapping[str, StoredDataset],
+    spark: SparkSession,
+    root: Path,
+    how: MeasurementPlan,
+    say: Say,
+) -> OperatorMeasurement:
     from sluice.spark.pipeline.engine import SparkEngine
 
     alone = Pipeline(f"profile-{spec.name}")
@@ -128,7 +133,7 @@ def _wait_for_first_batch(engine: SparkEngine, spec: OperatorSpec) -> None:
         wait(engine, 0.2)
 
 
-def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: Measuring, say: Say) -> Seen:
+def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: MeasurementPlan, say: Say) -> OperatorMeasurement:
     capacity: dict[int, float] = {}
     cpu_s, records, io_bytes, state_bytes = 0.0, 0.0, 0.0, 0.0
     for parallelism in how.parallelisms:
@@ -151,7 +156,7 @@ def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: Measuring, say: 
         io_bytes += (metrics.io_rate or 0.0) * elapsed_s
         state_bytes = metrics.state_bytes or 0.0
         say(f"{spec.name} with {parallelism}: {metrics.input_rate:,.0f} records/s")
-    return Seen(
+    return OperatorMeasurement(
         capacity=capacity,
         cpu_s_per_record=cpu_s / records if cpu_s else None,
         io_bytes_per_record=io_bytes / records,
@@ -160,7 +165,11 @@ def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: Measuring, say: 
 
 
 def _profile(
-    name: str, job: SparkJob, sample: Mapping[str, StoredDataset], seen: Mapping[str, Seen | None], how: Measuring
+    name: str,
+    job: SparkJob,
+    sample: Mapping[str, StoredDataset],
+    seen: Mapping[str, OperatorMeasurement | None],
+    how: MeasurementPlan,
 ) -> Profile:
     specs = job.pipeline.operators
     efficiency = _efficiency(specs, seen)
@@ -177,7 +186,11 @@ def _profile(
 
 
 def _costs(
-    spec: OperatorSpec, sample: Mapping[str, StoredDataset], found: Seen | None, how: Measuring, efficiency: float
+    spec: OperatorSpec,
+    sample: Mapping[str, StoredDataset],
+    found: OperatorMeasurement | None,
+    how: MeasurementPlan,
+    efficiency: float,
 ) -> OperatorCosts:
     read, emitted = records_read(spec, sample), sample[spec.name]
     return OperatorCosts(
@@ -193,7 +206,7 @@ def _costs(
     )
 
 
-def _efficiency(specs: Mapping[str, OperatorSpec], seen: Mapping[str, Seen | None]) -> float:
+def _efficiency(specs: Mapping[str, OperatorSpec], seen: Mapping[str, OperatorMeasurement | None]) -> float:
     """The share of their slots' rates that measured operators reached: what batches cost is much the same for all."""
     reached = [
         rate / (parallelism * (specs[name].slot_rate_at(parallelism) or UNPACED_RATE))

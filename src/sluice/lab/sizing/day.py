@@ -104,7 +104,7 @@ class DayRun:
 
 
 @dataclass(frozen=True)
-class Remembering:
+class PolicyWithMemory:
     """A policy that comes with a memory of earlier days."""
 
     policy: Policy
@@ -135,7 +135,7 @@ def run_day(
         values = settings.load.values()
         per_day = int(DAY_S / LOAD_STEP_S)
         known = {"epochs": {operator.name: _week(policy, values[:-per_day]).to_data()}}
-        entries = _simulate(operator, settings, sizes, profile, Remembering(policy, known), values[-per_day:])
+        entries = _simulate(operator, settings, sizes, profile, PolicyWithMemory(policy, known), values[-per_day:])
     return _summed_up(planner, operator, settings, entries)
 
 
