@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.cluster.cache import cache_folder, keep_once
 
 HADOOP_VERSION = "3.5.0"
 ARTIFACTS = {
@@ -32,10 +31,6 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
 """
 
 
-def cache_folder() -> Path:
-    return Path(os.environ.get("SLUICE_CACHE", Path.home() / ".sluice" / "jars"))
-
-
 def hadoop_folder() -> Path:
     """Where the jars of a YARN are, or will be; the folder appears when all of them are in it."""
     return cache_folder() / f"hadoop-{HADOOP_VERSION}"
@@ -43,36 +38,25 @@ def hadoop_folder() -> Path:
 
 def hadoop_jars() -> Path:
     """The folder with the jars; the first call downloads some 90 MB."""
-    folder = hadoop_folder()
-    if not folder.is_dir():
-        _resolve(folder)
-    return folder
+    return keep_once(hadoop_folder(), _resolve)
 
 
-def _resolve(folder: Path) -> None:
+def _resolve(scratch: Path, jars: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise BadInputError(
-            f"a YARN cluster needs the jars of Hadoop {HADOOP_VERSION} in {folder}; "
+            f"a YARN cluster needs the jars of Hadoop {HADOOP_VERSION} in {hadoop_folder()}; "
             "install Maven (mvn) to get them, or put them there"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".resolving-") as scratch:
-        pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
-        pom.write_text(_pom())
-        command = [maven, "-q", "-B", "-f", str(pom), COPY_GOAL, f"-DoutputDirectory={jars}"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise SluiceError(f"Maven did not get Hadoop's jars within {TIMEOUT_S:g} s") from error
-        if done.returncode:
-            raise SluiceError(f"Maven did not get Hadoop's jars: {first_error(done.stdout + done.stderr)}")
-        try:
-            jars.rename(folder)
-        except OSError:
-            # another process may have been quicker
-            if not folder.is_dir():
-                raise
+    pom = scratch / "pom.xml"
+    pom.write_text(_pom())
+    command = [maven, "-q", "-B", "-f", str(pom), COPY_GOAL, f"-DoutputDirectory={jars}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise SluiceError(f"Maven did not get Hadoop's jars within {TIMEOUT_S:g} s") from error
+    if done.returncode:
+        raise SluiceError(f"Maven did not get Hadoop's jars: {first_error(done.stdout + done.stderr)}")
 
 
 def first_error(output: str) -> str:
