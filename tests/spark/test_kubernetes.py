@@ -5,10 +5,6 @@ What starts one runs only where Kubernetes has been built already: `sluice clust
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,7 @@ from sluice.spark.cluster.kubernetes.admin import admin_of
 from sluice.spark.cluster.kubernetes.cluster import node_memory_mb
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.cluster.plan import ClusterSize
-from sluice.spark.cluster.processes import marked_processes
+from tests.spark.clusters import check_result, run_cli, run_step_load
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kubernetes"
 POD: dict[str, Any] = {
@@ -128,10 +124,24 @@ def test_without_go_one_line_says_what_is_missing(empty_cache: Path, capsys: pyt
     assert "install Go" in said
 
 
+def write_go(folder: Path, script: str) -> None:
+    program = folder / "go"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+
+
+def test_programs_are_built_once(empty_cache: Path) -> None:
+    # go build -trimpath -ldflags=... -o FILE PACKAGE
+    write_go(empty_cache.parent / "bin", 'echo "$6" > "$5"')
+    built = programs.kubernetes_programs()
+    assert {file.name: file.read_text().strip() for file in built.iterdir()} == programs.PROGRAMS
+    write_go(empty_cache.parent / "bin", "exit 1")
+    assert programs.kubernetes_programs() == built
+
+
 def test_a_build_that_fails_is_quoted_and_leaves_nothing(empty_cache: Path) -> None:
-    go = empty_cache.parent / "bin" / "go"
-    go.write_text("#!/bin/sh\necho 'go: downloading k8s.io/api v0' >&2\necho 'go: no such host' >&2\nexit 1\n")
-    go.chmod(0o755)
+    said = "echo 'go: downloading k8s.io/api v0' >&2; echo 'go: no such host' >&2; exit 1"
+    write_go(empty_cache.parent / "bin", said)
     with pytest.raises(SluiceError, match=r"did not build go\.etcd\.io/etcd/server/v3: go: no such host$"):
         programs.kubernetes_programs()
     assert list(empty_cache.iterdir()) == []
@@ -146,13 +156,6 @@ def test_a_cluster_is_of_one_kind(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--yarn or --kubernetes, not both" in refusal(["--yarn", "--kubernetes"], capsys)
 
 
-def run_cli(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    with pytest.raises(SystemExit, match="0"):
-        main(["cluster", *words, "--json"])
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
 @pytest.mark.spark
 @pytest.mark.kubernetes
 @pytest.mark.slow
@@ -164,32 +167,17 @@ def test_attach_on_kubernetes_follows_the_load_and_survives_an_eviction(
     java: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home, root = tmp_path / "kubernetes", tmp_path / "job"
-    root.mkdir()
     at_home = ["--home", str(home)]
     try:
         cluster = run_cli(["up", "--kubernetes", "--workers", "2", "--slots", "2", *at_home], capsys)
         assert cluster["usage"].startswith(f"SPARK_CONF_DIR={cluster['conf_dir']} spark-submit --master k8s://")
         examples_are_accepted(home)
-        program = [sys.executable, "-m", "sluice.testing.step_load.program", root, home, "executors=2", "eviction"]
-        template = f"--conf spark.kubernetes.executor.podTemplateFile={EXAMPLES / 'executor-pod.yaml'} pyspark-shell"
-        done = subprocess.run(
-            [*map(str, program)],
-            env={**os.environ, "PYSPARK_SUBMIT_ARGS": template},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr[-5000:]
+        template = f"--conf spark.kubernetes.executor.podTemplateFile={EXAMPLES / 'executor-pod.yaml'}"
+        run_step_load(root, home, ["executors=2", "eviction"], template)
         assert run_cli(["status", *at_home], capsys)["alive_workers"] == 2
     finally:
         assert run_cli(["down", *at_home], capsys) == {"ended": True}
-    result = json.loads((root / "result.json").read_text())
-    assert (result["lost"], result["repeated"]) == (0, 0), result
-    assert (result["query_failed"], result["attach_failed"]) == (False, None), result
-    counts = [count for _, count in result["executors"]]
-    # up, down with the pod, up again, down with the load
-    assert (max(counts), counts.count(2) > 1, counts[-1]) == (2, True, 1), result["executors"]
-    assert marked_processes(cluster["mark"]) == []
+    check_result(root, cluster["mark"])
 
 
 def examples_are_accepted(home: Path) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -20,9 +15,9 @@ from sluice.errors import BadInputError, SluiceError
 from sluice.spark.cluster import jars, yarn, yarn_conf
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.cluster.plan import ClusterPlan, ClusterSize
-from sluice.spark.cluster.processes import marked_processes
+from tests.spark.clusters import check_result, run_cli, run_step_load
 
-QUICK_TO_NOTICE = {"PYSPARK_SUBMIT_ARGS": "--conf spark.shuffle.io.retryWait=1s pyspark-shell"}
+QUICK_TO_NOTICE = "--conf spark.shuffle.io.retryWait=1s"
 """Reading from an executor that is gone is tried again three times, five seconds apart otherwise."""
 PATIENCE_S = 120.0
 SIZE = ClusterSize(workers=2, slots=3, memory_mb=1024)
@@ -119,13 +114,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.5)
 
 
-def run_cli(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    with pytest.raises(SystemExit, match="0"):
-        main(["cluster", *words, "--json"])
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
-
-
 @pytest.mark.spark
 @pytest.mark.yarn
 @pytest.mark.slow
@@ -133,29 +121,18 @@ def test_attach_on_yarn_follows_the_load_and_survives_the_loss_of_a_node(
     java: None, hadoop: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home, root = tmp_path / "yarn", tmp_path / "job"
-    root.mkdir()
     at_home = ["--home", str(home)]
     try:
         # beside the application's master a node has room for one executor, so another node has one to lose
         cluster = run_cli(["up", "--yarn", "--workers", "3", "--slots", "2", *at_home], capsys)
         assert (cluster["master_url"], cluster["workers"]) == ("yarn", 3)
         assert cluster["usage"].startswith(f"HADOOP_CONF_DIR={cluster['conf_dir']} ")
-        program = [sys.executable, "-m", "sluice.testing.step_load.program", root, home, "executors=2", "node"]
-        done = subprocess.run(
-            [*map(str, program)], env={**os.environ, **QUICK_TO_NOTICE}, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-5000:]
+        run_step_load(root, home, ["executors=2", "node"], QUICK_TO_NOTICE)
         # a node counts as lost when it has been silent for a while
         wait_until(lambda: run_cli(["status", *at_home], capsys)["alive_workers"] == 2)
     finally:
         assert run_cli(["down", *at_home], capsys) == {"ended": True}
-    result = json.loads((root / "result.json").read_text())
-    assert (result["lost"], result["repeated"]) == (0, 0), result
-    assert (result["query_failed"], result["attach_failed"]) == (False, None), result
-    counts = [count for _, count in result["executors"]]
-    # up, down with the node, up again, down with the load
-    assert (max(counts), counts.count(2) > 1, counts[-1]) == (2, True, 1), result["executors"]
-    assert marked_processes(cluster["mark"]) == []
+    check_result(root, cluster["mark"])
 
 
 @pytest.mark.spark

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.cluster.cache import cache_folder, keep_once
 
 HADOOP_VERSION = "3.5.0"
 COPY_GOAL = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
@@ -24,10 +24,6 @@ POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   </dependencies>
 </project>
 """
-
-
-def cache_folder() -> Path:
-    return Path(os.environ.get("SLUICE_CACHE", Path.home() / ".sluice" / "jars"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +45,7 @@ class JarSet:
 
     def get(self) -> Path:
         """The folder with the jars; the first call downloads them."""
-        if not self.folder.is_dir():
-            _resolve(self)
-        return self.folder
+        return keep_once(self.folder, partial(_resolve, self))
 
 
 HADOOP = JarSet(
@@ -70,31 +64,23 @@ HADOOP = JarSet(
 )
 
 
-def _resolve(jar_set: JarSet) -> None:
-    folder, maven = jar_set.folder, shutil.which("mvn")
+def _resolve(jar_set: JarSet, scratch: Path, jars: Path) -> None:
+    maven = shutil.which("mvn")
     if maven is None:
         raise BadInputError(
-            f"{jar_set.needed_by} needs the jars of {jar_set.whose} in {folder}; "
+            f"{jar_set.needed_by} needs the jars of {jar_set.whose} in {jar_set.folder}; "
             "install Maven (mvn) to get them, or put them there"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".resolving-") as scratch:
-        pom, jars = Path(scratch) / "pom.xml", Path(scratch) / "jars"
-        pom.write_text(_pom(jar_set))
-        command = [maven, "-q", "-B", "-f", str(pom), COPY_GOAL, f"-DoutputDirectory={jars}"]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired as error:
-            raise SluiceError(f"Maven did not get the jars of {jar_set.whose} within {TIMEOUT_S:g} s") from error
-        if done.returncode:
-            reason = first_error(done.stdout + done.stderr)
-            raise SluiceError(f"Maven did not get the jars of {jar_set.whose}: {reason}")
-        try:
-            jars.rename(folder)
-        except OSError:
-            # another process may have been quicker
-            if not folder.is_dir():
-                raise
+    pom = scratch / "pom.xml"
+    pom.write_text(_pom(jar_set))
+    command = [maven, "-q", "-B", "-f", str(pom), COPY_GOAL, f"-DoutputDirectory={jars}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        raise SluiceError(f"Maven did not get the jars of {jar_set.whose} within {TIMEOUT_S:g} s") from error
+    if done.returncode:
+        reason = first_error(done.stdout + done.stderr)
+        raise SluiceError(f"Maven did not get the jars of {jar_set.whose}: {reason}")
 
 
 def first_error(output: str) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.cluster.jars import cache_folder
+from sluice.spark.cluster.cache import cache_folder, keep_once
 
 VERSION = "1.34.4"
 PROGRAMS = {
@@ -37,32 +36,20 @@ def programs_folder() -> Path:
 
 def kubernetes_programs() -> Path:
     """The folder with the programs; the first call builds them, some ten minutes of two cores."""
-    folder = programs_folder()
-    if not folder.is_dir():
-        _build(folder)
-    return folder
+    return keep_once(programs_folder(), _build)
 
 
-def _build(folder: Path) -> None:
+def _build(scratch: Path, built: Path) -> None:
     go = shutil.which("go")
     if go is None:
         raise BadInputError(
-            f"a Kubernetes cluster needs {', '.join(PROGRAMS)} in {folder}; install Go to build them, or put them there"
+            f"a Kubernetes cluster needs {', '.join(PROGRAMS)} in {programs_folder()}; "
+            "install Go to build them, or put them there"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as scratch:
-        module, built = Path(scratch) / "module", Path(scratch) / "built"
-        module.mkdir()
-        built.mkdir()
-        (module / "go.mod").write_text(go_mod())
-        for name, package in PROGRAMS.items():
-            _run_go([go, "build", "-trimpath", "-ldflags=-s -w", "-o", str(built / name), package], module)
-        try:
-            built.rename(folder)
-        except OSError:
-            # another process may have been quicker
-            if not folder.is_dir():
-                raise
+    built.mkdir()
+    (scratch / "go.mod").write_text(go_mod())
+    for name, package in PROGRAMS.items():
+        _run_go([go, "build", "-trimpath", "-ldflags=-s -w", "-o", str(built / name), package], scratch)
 
 
 def _run_go(command: list[str], module: Path) -> None:
