@@ -29,7 +29,7 @@ from sluice.spark.cluster import lifecycle, standalone
 from sluice.spark.pipeline.engine import SparkEngine
 
 WORKERS, SLOTS, CPUS, INSTANCES = 3, 4, 0.6, 4
-RECORDS, APPEND = 40_000_000, 2_000_000
+RECORDS, APPEND = 20_000_000, 2_000_000
 HEAVY = "heavy"
 
 
@@ -113,7 +113,7 @@ def measured(left: list[tuple[int, tuple[int, ...]]], seconds: float, folder: Pa
                 "round": number,
                 "plan": plan,
                 "cost": cost(engine, wanted),
-                "records_per_s": round((seen.operators[HEAVY].input_rate or 0.0)),
+                "records_per_s": round(seen.operators[HEAVY].input_rate or 0.0),
                 "followed": seen.placement.followed / max(1, seen.placement.placed),
                 "seconds": round(time.monotonic() - began_s, 1),
             }
