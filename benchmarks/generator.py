@@ -23,7 +23,7 @@ from sluice.lab.generator.ads import AdEvents
 from sluice.lab.generator.images import Images
 from sluice.lab.generator.nexmark import Auctions, Bids, Persons
 from sluice.lab.generator.words import Lines
-from sluice.lab.processes import cpu_seconds
+from sluice.processes import cpu_seconds
 from sluice.spark.pipeline.definition import Generate
 from sluice.spark.session import open_session
 from sluice.spark.topic import Topic

@@ -9,8 +9,8 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.lab.datasets import StoredDataset
 from sluice.lab.pipelines import pipelines
-from sluice.lab.processes import cpu_seconds
 from sluice.lab.profiling import MeasurementPlan, OperatorMeasurement, _profile
+from sluice.processes import cpu_seconds
 
 HOW = MeasurementPlan(parallelisms=(1, 2, 4))
 

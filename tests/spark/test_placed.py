@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from sluice.journal.file import read_runs
 from sluice.model import Placement, Worker
 from sluice.spark.cluster import lifecycle
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
+from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.stores import stores_of
 from sluice.spark.placed.tasks import TaskAccount
 from sluice.spark.placed.workers import Executor, cluster_of, workers_of
@@ -105,6 +107,30 @@ def test_tasks_are_counted_by_worker_and_compared_with_what_was_planned():
     assert found["a"].source_tasks == {"count": 2}
     assert found["b"].state_tasks == {"count": 1}
     assert (found["a"].busy, found["b"].task_cpu, found["b"].net_rate, found["c"].busy) == (0.5, 0.2, 20, 0.0)
+
+
+def test_the_cpu_of_an_executor_is_that_of_its_whole_process_tree(tmp_path):
+    def process(number: int, parent: int, ticks: int, *words: str) -> None:
+        folder = tmp_path / str(number)
+        folder.mkdir(exist_ok=True)
+        folder.joinpath("cmdline").write_bytes("\0".join(words).encode())
+        folder.joinpath("stat").write_text(f"{number} (java) S {parent} " + "0 " * 9 + f"{ticks} 0 0 0")
+
+    executor = (
+        "java",
+        "org.apache.spark.executor.CoarseGrainedExecutorBackend",
+        "--executor-id",
+        "3",
+        "--app-id",
+        "app-1",
+    )
+    process(10, 1, 100, *executor)
+    process(11, 10, 100, "python")
+    process(12, 1, 500, *executor[:-1], "app-2")
+    cpu = ExecutorCpu("app-1", tmp_path)
+    assert cpu.cores(1.0) == {}
+    process(11, 10, 300, "python")
+    assert cpu.cores(2.0) == {"3": 200 / os.sysconf("SC_CLK_TCK") / 2}
 
 
 PIPELINE = """

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 from sluice.control.engine import wait
 from sluice.errors import BadInputError, SluiceError
 from sluice.lab.datasets import StoredDataset, compute, records_read
-from sluice.lab.processes import cpu_seconds
 from sluice.lab.simulator import CapacityTable
 from sluice.model import Edge, Target
 from sluice.model.costs import OperatorCosts
 from sluice.placement.request import Profile, ProfiledOperator
+from sluice.processes import cpu_seconds
 from sluice.spark.pipeline.definition import OperatorSpec, Pipeline
 from sluice.spark.pipeline.job import SparkJob
 

@@ -11,6 +11,7 @@ from sluice.spark.pipeline.runtime import Runtime
 from sluice.spark.placed.classes import task_log
 from sluice.spark.placed.cluster import executors_of
 from sluice.spark.placed.placing import Moves
+from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.tasks import TaskAccount
 from sluice.spark.placed.workers import Executor, cluster_of, workers_of
 
@@ -27,6 +28,8 @@ class WorkerSide:
         self._store = StatusStore(spark)
         self._log = task_log(spark)
         self._account = TaskAccount()
+        self._cpu = ExecutorCpu(str(spark.sparkContext.applicationId))
+        self._cpu.cores(1.0)
         self._names: dict[str, str] = {}
         """Every executor there ever was, and its worker."""
         self._dropped = 0
@@ -72,7 +75,10 @@ class WorkerSide:
         if self._runtime.placing is not None:
             followed = PlacedTasks(placed=account.placed + self._dropped, followed=account.followed)
         self._dropped = 0
-        return account.metrics(self.cluster.workers, interval_s), followed
+        cores = self._cpu.cores(interval_s)
+        cpu = {name: cores.get(one.executor_id) for name, one in self.workers.items()}
+        metrics = account.metrics(self.cluster.workers, interval_s)
+        return {name: one.model_copy(update={"cpu": cpu.get(name)}) for name, one in metrics.items()}, followed
 
     def close(self) -> None:
         self._log.close()
