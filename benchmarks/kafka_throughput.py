@@ -117,7 +117,7 @@ def main() -> None:
             schema = arrow_schema(spark.createDataFrame([], SCHEMA).schema)
             embedded = Topic.create(root / "bids", schema)
             embedded.register(KEEPER)
-            for name, partitions in ((SOURCE, PARTITIONS), ("throughput.commits", 1)):
+            for name, partitions in ((SOURCE, PARTITIONS), ("throughput.commits", 1), ("throughput.batches", 1)):
                 make_topic(bootstrap, name, partitions)
             on_broker = KafkaTopic(Broker(bootstrap=bootstrap, prefix="throughput"), SOURCE)
             for number in range(total // RECORDS_PER_FILE):

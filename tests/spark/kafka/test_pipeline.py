@@ -68,7 +68,7 @@ def test_what_a_dead_writer_left_open_is_never_seen(kafka: str) -> None:
 
 def test_a_program_appends_a_batch_once(kafka: str) -> None:
     broker = Broker(bootstrap=kafka, prefix="program")
-    for name, partitions in (("program.commits", 1), ("program.in", 3)):
+    for name, partitions in (("program.commits", 1), ("program.batches", 1), ("program.in", 3)):
         make_topic(kafka, name, partitions)
     table = pa.table({"id": [1, 2]})
     first = KafkaTopic(broker, "program.in")

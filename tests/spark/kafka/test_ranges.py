@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sluice.spark.kafka.boundaries import whole_batches
 from sluice.spark.kafka.source import cut_ranges, limit_evenly
 
 ranges = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 40)), min_size=1, max_size=5).map(
@@ -42,3 +43,21 @@ def test_of_every_partition_the_same_share_is_read() -> None:
 
 def test_a_partition_that_was_added_is_read_from_its_beginning() -> None:
     assert limit_evenly({"0": 5}, {"0": 5, "1": 3}, 10) == {"0": 5, "1": 3}
+
+
+ENDS = [{"0": 10, "1": 0}, {"0": 10, "1": 15}, {"0": 30, "1": 15}]
+
+
+def test_whole_batches_are_read_as_many_as_the_limit_allows() -> None:
+    start = {"0": 0, "1": 0}
+    assert whole_batches(ENDS, start, 30) == ENDS[1]
+    assert whole_batches(ENDS, start, 1_000) == ENDS[2]
+
+
+def test_a_batch_above_the_limit_is_read_whole_all_the_same() -> None:
+    assert whole_batches(ENDS, ENDS[0], 5) == ENDS[1]
+
+
+def test_without_a_complete_batch_nothing_is_read() -> None:
+    assert whole_batches(ENDS, ENDS[2], 100) == ENDS[2]
+    assert whole_batches([], ENDS[0], 100) == ENDS[0]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.kafka.boundaries import BoundaryWriter
 from sluice.spark.kafka.commits import Part, PartWriter, end_offsets, read_markers, start_offsets
 from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
 from sluice.spark.kafka.reading import count_records, first_timestamps_s
@@ -56,7 +57,7 @@ class KafkaTopic:
         # a topic that was just made is not known everywhere at once
         deadline_s = time.monotonic() + NEW_TOPIC_S
         while True:
-            found = self._admin.list_topics(self.name, timeout=TIMEOUT_S).topics[self.name]
+            found = self.admin.list_topics(self.name, timeout=TIMEOUT_S).topics[self.name]
             if found.error is None and found.partitions:
                 return len(found.partitions)
             if time.monotonic() > deadline_s:
@@ -73,13 +74,30 @@ class KafkaTopic:
         writer.commit(batch_id)
         if table.num_rows:
             self._last_batch_ids[producer] = batch_id
+            self.note_batch()
         return batch_id
+
+    @property
+    def is_ours(self) -> bool:
+        """Made here: all who write it note where their batches end."""
+        return self.broker.prefix is not None and self.name.startswith(f"{self.broker.prefix}.")
+
+    def note_batch(self) -> None:
+        """What was written up to now is a complete batch."""
+        if self.is_ours:
+            self._boundaries.note()
+
+    @cached_property
+    def _boundaries(self) -> BoundaryWriter:
+        return BoundaryWriter(self)
 
     def last_batch_id(self, producer: str) -> int | None:
         if producer not in self._last_batch_ids:
             self._writer(producer)
             key = Part(self.name, producer).key
             self._last_batch_ids[producer] = read_markers(self.broker).get(key, -1)
+            # it may have died between its last batch and the note of it
+            self.note_batch()
         last = self._last_batch_ids[producer]
         return None if last < 0 else last
 
@@ -97,7 +115,7 @@ class KafkaTopic:
             self.registered.append(consumer)
         found = self._committed(consumer)
         if found is None:
-            found = dict(enumerate(start_offsets(self._admin, self._all)))
+            found = dict(enumerate(start_offsets(self.admin, self.all_partitions)))
             self._commit(consumer, found)
         return _texts(found)
 
@@ -115,7 +133,7 @@ class KafkaTopic:
         return _texts(found)
 
     def end_position(self) -> KafkaPosition:
-        return _texts(dict(enumerate(end_offsets(self._admin, self._all))))
+        return _texts(dict(enumerate(end_offsets(self.admin, self.all_partitions))))
 
     def acknowledge(self, consumer: str, position: KafkaPosition) -> None:
         """Never goes back."""
@@ -154,11 +172,11 @@ class KafkaTopic:
         return count_records(self.broker, self.name, ranges) if ranges else 0
 
     @property
-    def _all(self) -> list[Any]:
+    def all_partitions(self) -> list[Any]:
         return [clients().TopicPartition(self.name, partition) for partition in range(self.partitions)]
 
     @cached_property
-    def _admin(self) -> Any:
+    def admin(self) -> Any:
         return self.broker.admin()
 
     def _group(self, consumer: str) -> str:
@@ -166,8 +184,8 @@ class KafkaTopic:
 
     def _committed(self, consumer: str) -> dict[int, int] | None:
         """Null if this group has never finished anything here."""
-        asked = clients().ConsumerGroupTopicPartitions(self._group(consumer), self._all)
-        (answer,) = self._admin.list_consumer_group_offsets(
+        asked = clients().ConsumerGroupTopicPartitions(self._group(consumer), self.all_partitions)
+        (answer,) = self.admin.list_consumer_group_offsets(
             [asked], require_stable=True, request_timeout=TIMEOUT_S
         ).values()
         found = answer.result(TIMEOUT_S).topic_partitions
@@ -180,7 +198,7 @@ class KafkaTopic:
         kafka = clients()
         wanted = [kafka.TopicPartition(self.name, partition, offset) for partition, offset in offsets.items()]
         asked = kafka.ConsumerGroupTopicPartitions(self._group(consumer), wanted)
-        (answer,) = self._admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S).values()
+        (answer,) = self.admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S).values()
         for part in answer.result(TIMEOUT_S).topic_partitions:
             if part.error is not None:
                 raise SluiceError(f"the offset of {self._group(consumer)!r} was not committed: {part.error}")

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame
 
 from sluice.spark.kafka.commits import Part, PartWriter
 from sluice.spark.kafka.connection import Broker
+from sluice.spark.kafka.log import KafkaTopic
 from sluice.spark.kafka.rows import encoded
 
 Batches = Iterator[pa.RecordBatch]
@@ -23,9 +24,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass
 class KafkaSink:
-    broker: Broker
-    topic: str
-    partitions: int
+    log: KafkaTopic
     producer: str
     one_part: bool = False
     """For queries whose replayed batches may have other tasks: one task writes all records of a batch."""
@@ -35,15 +34,17 @@ class KafkaSink:
     """Before the first batch of this run, which an earlier run may have begun."""
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
-        write = part_function(
-            self.broker, self.topic, self.producer, batch_id, self.partitions, maybe_written=self._fresh
-        )
+        log = self.log
+        write = part_function(log.broker, log.name, self.producer, batch_id, log.partitions, maybe_written=self._fresh)
         messages = encoded(batch)
         if self.one_part:
             messages = messages.repartition(1)
         counts = messages.mapInArrow(write, "records long").collect()
+        records = sum(row.records for row in counts)
+        if records or self._fresh:
+            log.note_batch()
         self._fresh = False
-        self.written_records[batch_id] = sum(row.records for row in counts)
+        self.written_records[batch_id] = records
 
 
 def part_function(

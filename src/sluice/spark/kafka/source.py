@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, InputPartition
 from pyspark.sql.types import BinaryType, StructField, StructType
 
+from sluice.spark.kafka.boundaries import Boundaries
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaPosition, KafkaTopic
 from sluice.spark.kafka.reading import Range, first_timestamps_s, read_ranges
@@ -64,6 +65,11 @@ class KafkaPartition(InputPartition):
 
 
 class KafkaStreamReader(SteeredReader):
+    _boundaries: Boundaries | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_boundaries": None}
+
     def planned(self, start: KafkaPosition, end: KafkaPosition, parts: int, pace: Pace) -> list[InputPartition]:
         topic = self._topic
         return [
@@ -72,7 +78,11 @@ class KafkaStreamReader(SteeredReader):
         ]
 
     def limited(self, start: KafkaPosition, end: KafkaPosition, most_records: int) -> KafkaPosition:
-        return limit_evenly(start, end, most_records)
+        if not self._topic.is_ours:
+            return limit_evenly(start, end, most_records)
+        if self._boundaries is None:
+            self._boundaries = Boundaries(self._topic.broker, self._topic.name)
+        return self._boundaries.limited(start, most_records)
 
     def count(self, start: KafkaPosition, end: KafkaPosition) -> int:
         return sum(end[name] - _at(start, name) for name in end)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.kafka.boundaries import BATCHES
 from sluice.spark.kafka.commits import COMMITS, COMMITS_SETTINGS
 from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
 from sluice.spark.kafka.log import KafkaTopic
@@ -37,6 +38,7 @@ class KafkaTopics:
     def create(self, name: str, schema: StructType) -> KafkaTopic:
         if not self.logs:
             self._make(self.broker.name_of(COMMITS), 1, COMMITS_SETTINGS)
+            self._make(self.broker.name_of(BATCHES), 1, {})
         topic = self.external.get(name)
         if topic is None:
             topic = self.broker.name_of(name)
@@ -52,8 +54,7 @@ class KafkaTopics:
         return decoded(messages, self._schemas[name])
 
     def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> KafkaSink:
-        log = self.logs[name]
-        return KafkaSink(self.broker, log.name, log.partitions, producer, one_part=not same_tasks)
+        return KafkaSink(self.logs[name], producer, one_part=not same_tasks)
 
     def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         kafka = clients()
