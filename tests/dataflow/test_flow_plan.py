@@ -40,7 +40,7 @@ def test_too_small_grows_now():
 
 def test_a_surplus_is_given_back_where_that_is_worth_a_restart():
     assert plan(40.0, LARGE)[0].option in (0, 1)
-    assert plan(40.0, LARGE, steps=4)[0].option is None
+    assert plan(40.0, LARGE, terms=replace(TERMS, action_price=1e5))[0].option is None
 
 
 def test_free_actions_are_taken_for_any_surplus():
