@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 from unittest.mock import patch
 
 from benchmarks.policy_cases import PATTERNS, Case
@@ -36,6 +37,7 @@ REACTIVE = ("ds2:catch_up_s=120", "hpa-varga", "flink", "databricks")
 SWITCHES = ("forecast", "band", "drain", "action_cost", "curve", "saturation", "doubt")
 CONDITIONS = ("as it is", "forecast is noise", "capacities twice", "capacities half", "metrics missing", "slow sink")
 MISSING = 0.3
+Row = dict[str, Any]
 OPTIONAL = [name for name in OperatorMetrics.model_fields if name != "parallelism"]
 
 
@@ -86,7 +88,7 @@ class Task:
         return json.dumps([asdict(self.case), self.policy, self.condition], sort_keys=True)
 
 
-def run_task(task: Task) -> dict[str, float | str]:
+def run_task(task: Task) -> Row:
     choice = Choice.parse_text(task.policy)
     chosen = policies.create(choice.name, choice.settings)
     spec = task.case.spec(chosen if task.condition in ("as it is", "slow sink") else Distorted(chosen, task.condition))
@@ -127,7 +129,7 @@ def tasks_of(part: str, split: str, jobs: int, *, live: bool) -> list[Task]:
     return found
 
 
-def results(tasks: Sequence[Task], file: Path, processes: int) -> dict[str, dict[str, float]]:
+def results(tasks: Sequence[Task], file: Path, processes: int) -> dict[str, Row]:
     """Those in the file, and those run now."""
     done = {row["key"]: row for row in _rows(file)}
     left = [task for task in tasks if task.key not in done]
@@ -140,12 +142,12 @@ def results(tasks: Sequence[Task], file: Path, processes: int) -> dict[str, dict
     return {task.key: done[task.key] for task in tasks}
 
 
-def _rows(file: Path) -> Iterator[dict[str, float]]:
+def _rows(file: Path) -> Iterator[Row]:
     lines = file.read_text().split("\n")[:-1] if file.exists() else []
     yield from (json.loads(line) for line in lines)
 
 
-def show(tasks: Sequence[Task], found: dict[str, dict[str, float]]) -> None:
+def show(tasks: Sequence[Task], found: dict[str, Row]) -> None:
     for condition in dict.fromkeys(task.condition for task in tasks):
         print(f"\n{condition}\n{'policy':<34}{'cost':>7}{'late':>8}{'actions':>9}")
         for policy in dict.fromkeys(task.policy for task in tasks):

@@ -150,10 +150,10 @@ def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
     memory = tmp_path / "memory.json"
     code, _, _ = sluice("run", "q1", "--set", "warm_up=3", "--duration", 300, "--memory", memory, "--json")
     assert code == 0
-    assert json.loads(memory.read_text())["policy"] == "ds2"
+    assert json.loads(memory.read_text())["policy"] == "sluice"
     code, _, err = sluice("run", "q1", "--policy", "static", "--duration", 300, "--memory", memory, "--json")
     assert code == 2
-    assert "belongs to policy 'ds2', not 'static'" in err
+    assert "belongs to policy 'sluice', not 'static'" in err
 
 
 @pytest.mark.parametrize(
@@ -163,8 +163,11 @@ def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
         (["run", "nope"], "unknown pipeline 'nope'; known: "),
         (["run", "q1", "--workload", "nope"], "unknown workload 'nope'; known: "),
         (["run", "q1", "--engine", "nope"], "unknown engine 'nope'; known: "),
-        (["run", "q1", "--set", "nope=1"], "policy 'ds2' has no parameter 'nope'; it has: "),
-        (["run", "q1", "--set", "over_provisioning=much"], "over_provisioning: Input should be a valid number"),
+        (["run", "q1", "--set", "nope=1"], "policy 'sluice' has no parameter 'nope'; it has: "),
+        (
+            ["run", "q1", "--policy", "ds2", "--set", "over_provisioning=much"],
+            "over_provisioning: Input should be a valid number",
+        ),
         (["run", "q1", "--set", "over_provisioning"], "--set takes key=value, got 'over_provisioning'"),
         (["run", "q1", "--shadow", "nope"], "unknown policy 'nope'; known: "),
         (["run", "q1", "--shadow", "ds2", "--shadow", "ds2"], "shadow 'ds2' is named twice"),
