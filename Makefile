@@ -13,8 +13,8 @@ $(READY): requirements.lock pyproject.toml
 	$(BIN)/python -m compileall -q src
 	touch $(READY)
 
-demo: $(READY)  ## embedded Spark: DS2 follows a compressed cosine for two minutes; then the table and the picture
-	$(BIN)/sluice run wordcount --engine spark --policy ds2 --workload cosine --workload-set minutes=90 \
+demo: $(READY)  ## embedded Spark: the scaler follows a compressed cosine for two minutes; then the table and the picture
+	$(BIN)/sluice run wordcount --engine spark --workload cosine --workload-set minutes=90 \
 		--duration 120 --interval 5 --guard cooldown_s=5 --seed 1 --out demo-out
 
 demo-kafka: $(READY)  ## the same pipeline with its topics on a real broker, which is started and ended here

@@ -7,7 +7,7 @@ a counter kept in memory. Memory is plain JSON data: a policy never changes the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Protocol
 
 from sluice.model import Observation, Recommendation
@@ -31,6 +31,19 @@ class Policy(Protocol):
 
 policies: Registry[Policy] = Registry("policy", "sluice.policies", extra="learning", one_per_file=True)
 policy = policies.register
+
+
+DEFAULT_POLICY = "sluice"
+OBJECTIVE = "objective_s"
+"""The parameter of a policy that aims at a latency."""
+
+
+def create_aiming(name: str, settings: Mapping[str, Any] | None, objective_s: float | None) -> Policy:
+    """A policy by its name; one that aims at a latency gets the run's objective, unless its settings have another."""
+    given = dict(settings or {})
+    if objective_s is not None and OBJECTIVE in {field.name for field in fields(policies.get(name))}:  # type: ignore[arg-type]
+        given = {OBJECTIVE: objective_s, **given}
+    return policies.create(name, given)
 
 
 def decides_during_cooldown(policy: Policy) -> bool:

@@ -137,14 +137,23 @@ def test_dry_run_changes_nothing(sluice):
     assert json.loads(out)["rescales"] == 0
 
 
+def test_shadows_are_recorded_and_summed_up(sluice, tmp_path):
+    run = ["run", "q1", "--policy", "ds2", "--duration", "120", "--out", tmp_path / "run", "--json"]
+    code, _, _ = sluice(*map(str, run), "--shadow", "static", "--shadow", "sluice")
+    assert code == 0
+    code, out, _ = sluice("explain", str(tmp_path / "run"))
+    assert "shadow static: agreed with the target in" in out
+    assert "shadow sluice: " in out
+
+
 def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
     memory = tmp_path / "memory.json"
     code, _, _ = sluice("run", "q1", "--set", "warm_up=3", "--duration", 300, "--memory", memory, "--json")
     assert code == 0
-    assert json.loads(memory.read_text())["policy"] == "ds2"
+    assert json.loads(memory.read_text())["policy"] == "sluice"
     code, _, err = sluice("run", "q1", "--policy", "static", "--duration", 300, "--memory", memory, "--json")
     assert code == 2
-    assert "belongs to policy 'ds2', not 'static'" in err
+    assert "belongs to policy 'sluice', not 'static'" in err
 
 
 @pytest.mark.parametrize(
@@ -154,9 +163,15 @@ def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
         (["run", "nope"], "unknown pipeline 'nope'; known: "),
         (["run", "q1", "--workload", "nope"], "unknown workload 'nope'; known: "),
         (["run", "q1", "--engine", "nope"], "unknown engine 'nope'; known: "),
-        (["run", "q1", "--set", "nope=1"], "policy 'ds2' has no parameter 'nope'; it has: "),
-        (["run", "q1", "--set", "over_provisioning=much"], "over_provisioning: Input should be a valid number"),
+        (["run", "q1", "--set", "nope=1"], "policy 'sluice' has no parameter 'nope'; it has: "),
+        (
+            ["run", "q1", "--policy", "ds2", "--set", "over_provisioning=much"],
+            "over_provisioning: Input should be a valid number",
+        ),
         (["run", "q1", "--set", "over_provisioning"], "--set takes key=value, got 'over_provisioning'"),
+        (["run", "q1", "--shadow", "nope"], "unknown policy 'nope'; known: "),
+        (["run", "q1", "--shadow", "ds2", "--shadow", "ds2"], "shadow 'ds2' is named twice"),
+        (["replay", "MISSING", "--policy", "ds2"], "cannot read journal"),
         (["run", "q1", "--guard", "max_slots=0"], "max_slots must be at least 1, got 0"),
         (["run", "q1", "--sim-set", "nope=0"], "simulator has no parameter 'nope'; it has: "),
         (["run", "q1", "--duration", "0"], "duration_s must be above 0, got 0"),
@@ -184,7 +199,7 @@ def test_bad_input_is_one_line_and_exit_code_2(sluice, tmp_path, arguments, said
     assert len(err.strip().splitlines()) == 1
 
 
-@pytest.mark.parametrize("command", ["run", "decide", "policies", "pipelines", "workloads"])
+@pytest.mark.parametrize("command", ["run", "decide", "replay", "policies", "pipelines", "workloads"])
 def test_every_command_teaches_with_help(sluice, command):
     code, out, _ = sluice(command, "--help")
     assert code == 0

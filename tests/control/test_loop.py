@@ -490,3 +490,42 @@ def test_what_the_end_of_a_run_leaves_over_is_on_record_but_not_decided_on():
     assert engine.requests == [{"a": 2}]
     assert [report.cycle.time_s for report in reports] == [10, 13]
     assert "too short to decide on" in reports[1].cycle.recommendation.reason
+
+
+def test_a_policy_is_told_what_actions_cost_here():
+    seen = []
+
+    class Watching(Scripted):
+        def decide(self, observation, memory):
+            seen.append(observation.action_cost)
+            return super().decide(observation, memory)
+
+    engine = FakeEngine(room=1, tick_s=1)
+
+    class Room(Watching):
+        def decide(self, observation, memory):
+            engine.room = 1 if observation.time_s < 20 else 3
+            return super().decide(observation, memory)
+
+    run(Room(3), engine, cycles=4, guards=Guards(cooldown_s=25))
+    assert [cost.cooling_s for cost in seen] == [0, 15, 5, 0]
+    assert [cost.downtime_s for cost in seen] == [None, 1, 1, 1]
+    assert seen[0].start_s is None
+    assert seen[-1].start_s == 10
+    assert seen[-1].cooldown_s == 25
+
+
+def test_shadows_are_asked_and_recorded_and_never_acted_on():
+    shadows = {"eager": Decider(Scripted(9)), "broken": Decider(Scripted(ValueError("no idea")))}
+    engine, reports = run(Scripted(3), shadows=shadows, guards=Guards(max_parallelism=5))
+    assert engine.requests == [{"a": 3}]
+    first = reports[0].cycle.shadows
+    assert first["eager"].parallelism == {"a": 5}
+    assert first["eager"].reason == "wants {'a': 9}"
+    assert "no idea" in first["broken"].problem
+    assert first["broken"].parallelism == {"a": 1}
+
+
+def test_a_journal_without_shadows_does_not_mention_them():
+    _, reports = run(Scripted(3))
+    assert "shadows" not in reports[0].cycle.to_data()

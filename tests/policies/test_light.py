@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-LIGHT = ("dhalion", "ds2", "flink", "hpa_cpu", "hpa_varga", "spark_dra", "static", "threshold")
+LIGHT = ("databricks", "dhalion", "ds2", "flink", "hpa_cpu", "hpa_varga", "sluice", "spark_dra", "static", "threshold")
 HEAVY = (
     "numpy",
     "scipy",

@@ -43,7 +43,7 @@ from sluice.lab.spark_run import (
 )
 from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import Workload, duration_s, workloads
-from sluice.protocol import policies, recommends_sizes
+from sluice.protocol import DEFAULT_POLICY, create_aiming, recommends_sizes
 from sluice.registry import build
 from sluice.spark.placed.cluster import check_master
 
@@ -75,7 +75,7 @@ Recorded = tuple[Sequence[CycleReport], End | None]
 def run_command(
     pipeline: Annotated[str, typer.Argument(help="A built-in pipeline (see 'sluice pipelines') or file.py:name.")],
     engine: Annotated[str, typer.Option(help="What runs it: sim or spark.")] = "sim",
-    policy: Annotated[str, typer.Option(help="The policy; see 'sluice policies'.")] = "ds2",
+    policy: Annotated[str, typer.Option(help="The policy; see 'sluice policies'.")] = DEFAULT_POLICY,
     workload: Annotated[str, typer.Option(help="How records arrive; see 'sluice workloads'.")] = "cosine",
     duration: Annotated[
         float | None,
@@ -174,9 +174,9 @@ def run_command(
 ) -> None:
     """Run a pipeline under a scaling policy and say what came of it.
 
-    Example: sluice run q1 --policy ds2 --workload cosine --seed 1 --out runs/first
+    Example: sluice run q1 --policy sluice --workload cosine --seed 1 --out runs/first
 
-    On Spark: sluice run wordcount --engine spark --policy ds2 --duration 300. Ctrl-C stops between two batches; with
+    On Spark: sluice run wordcount --engine spark --duration 300. Ctrl-C stops between two batches; with
     --root the same command goes on where it was.
 
     On a cluster (see 'sluice cluster'): sluice run q5 --engine spark --master spark://HOST:PORT --root /shared/q5
@@ -209,7 +209,7 @@ def run_command(
     duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
         pipeline=_pipeline(*chosen["pipeline"], profile=profile if engine == "sim" else None),
-        policy=policies.create(*chosen["policy"]),
+        policy=create_aiming(*chosen["policy"], slo),
         workload=driven,
         choices={kind: Choice(name=n, settings=s) for kind, (n, s) in chosen.items()},
         engine=engine,
@@ -222,7 +222,7 @@ def run_command(
         simulator=parse_settings(sim_set or (), "--sim-set"),
         dry_run=dry_run,
         placing=placing,
-        shadows=shadow_policies(shadow or ()),
+        shadows=shadow_policies(shadow or (), slo),
     )
     store = MemoryStore(memory, policy) if memory else None
     page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from sluice.errors import BadInputError
 from sluice.journal.records import Choice
-from sluice.protocol import Policy, policies
+from sluice.protocol import Policy, create_aiming
 
 
-def shadow_policies(texts: Iterable[str]) -> dict[str, Policy]:
+def shadow_policies(texts: Iterable[str], objective_s: float | None = None) -> dict[str, Policy]:
     """Label -> policy, from texts such as `ds2` or `ds2:over_provisioning=1.4`; each once."""
     found: dict[str, Policy] = {}
     for text in texts:
@@ -18,5 +18,5 @@ def shadow_policies(texts: Iterable[str]) -> dict[str, Policy]:
         choice = Choice.parse_text(text)
         if choice.label in found:
             raise BadInputError(f"shadow {choice.label!r} is named twice")
-        found[choice.label] = policies.create(choice.name, choice.settings)
+        found[choice.label] = create_aiming(choice.name, choice.settings, objective_s)
     return found

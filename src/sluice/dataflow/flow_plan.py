@@ -16,6 +16,8 @@ REACTS_AT = 0.4
 """Share of the objective a record must have waited before a job that falls behind reacts."""
 ROOM = 1.15
 """What a reaction provides beyond the largest load to come."""
+PREMIUM = 1.1
+"""Slots of a reaction over those of a plan: it is made in a hurry, and in whole instances."""
 LONGEST = 20.0
 """Backlogs count up to so many objectives: nobody knows what becomes of a job further behind."""
 
@@ -157,12 +159,13 @@ class _Flow:
                 age_s = 0.0
                 break
             else:
-                if age_s > reacts_at_s and load > rate and cooling_s <= 0:
+                # the present step is what is decided on: a reaction is a later one
+                if age_s > reacts_at_s and load > rate and cooling_s <= 0 and number > first:
                     if self.reacted_at is None:
                         self.reacted_at = number
                     rate_before = rate
                     rate = ROOM * peaks[number] + lag / max(terms.cooldown_s, 4 * step_s)
-                    slots = max(slots, terms.slots_per_rate * rate)
+                    slots = max(slots, PREMIUM * terms.slots_per_rate * rate)
                     self.cost += terms.action_price
                     cooling_s = terms.cooldown_s
                     stopped_s = terms.downtime_s if terms.downtime_s < step_s else step_s

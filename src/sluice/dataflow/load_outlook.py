@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 TREND_STEPS = 4
-DAMPING = 0.85
+DAMPING = 0.93
 MOST_PATHS = 10
 LEAST_PATHS = 6
 PRIOR_SPREAD = 0.25

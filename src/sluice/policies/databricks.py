@@ -35,6 +35,9 @@ class Databricks:
     largest_factor: float = parameter(2.0, "most instances after an action, as a multiple of those before")
     patience: int = parameter(4, "windows in a row that must be under-utilised before instances are released")
 
+    decides_during_cooldown = False
+    """A job that is being restarted shows idle slots."""
+
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high <= 1:
             raise ValueError(f"low and high must be in (0, 1] and low below high, got {self.low} and {self.high}")

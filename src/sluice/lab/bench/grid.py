@@ -21,7 +21,7 @@ from sluice.lab.pipelines import pipelines
 from sluice.lab.run import THESIS_GUARDS, RunSpec
 from sluice.lab.workloads import duration_s, workloads
 from sluice.model.base import Frozen
-from sluice.protocol import policies
+from sluice.protocol import create_aiming
 from sluice.registry import build
 
 CLAIRVOYANT = "clairvoyant"
@@ -69,7 +69,7 @@ class Cell(Frozen):
         fitting = duration_s(driven) / self.duration_s if self.engine == "spark" and self.duration_s else 1.0
         return RunSpec(
             pipeline=pipelines.create(self.pipeline.name, self.pipeline.settings),
-            policy=policies.create("static" if foreseen else self.policy.name, self.policy.settings),
+            policy=create_aiming("static" if foreseen else self.policy.name, self.policy.settings, self.slo_s),
             workload=driven,
             choices={"pipeline": self.pipeline, "policy": self.policy, "workload": self.workload},
             engine=self.engine,

@@ -1,4 +1,4 @@
-"""Auto-scaling for the job you already have: `sluice.attach(spark, policy="ds2", max_executors=8)`.
+"""Auto-scaling for the job you already have: `sluice.attach(spark, max_executors=8)`.
 
 A listener and a small thread in the driver of your own program. Executors join and leave while the queries run; nothing
 is restarted. Whatever goes wrong here ends the scaling, never the job.
@@ -25,7 +25,7 @@ from sluice.durations import Duration, seconds
 from sluice.errors import BadInputError
 from sluice.journal.file import FileJournal, Journal, MemoryJournal, Rotation
 from sluice.journal.records import Choice, RunHeader
-from sluice.protocol import Policy
+from sluice.protocol import DEFAULT_POLICY, Policy
 from sluice.spark.attach.attachment import Attachment
 from sluice.spark.attach.conditions import check_rights, check_settings, read_session
 from sluice.spark.attach.configuration import reads_configuration
@@ -55,7 +55,7 @@ _attached: dict[str, Attachment] = {}
 @reads_configuration
 def attach(
     spark: SparkSession,
-    policy: str | Policy = "ds2",
+    policy: str | Policy = DEFAULT_POLICY,
     *,
     min_executors: int = 1,
     max_executors: int | None = None,
@@ -96,9 +96,9 @@ def attach(
     }
     if not isinstance(dry_run, bool):
         raise BadInputError(f"dry_run must be True or False, got {dry_run!r}")
-    name, chosen = policy_of(policy, policy_settings)
-    shadows = shadow_policies([shadow] if isinstance(shadow, str) else shadow)
     slo_s = Objective.parse(objective).latency_s if objective is not None else None
+    name, chosen = policy_of(policy, policy_settings, slo_s)
+    shadows = shadow_policies([shadow] if isinstance(shadow, str) else shadow, slo_s)
     journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
     port = port_of(metrics_port, "metrics_port")
     page = page_of(dashboard, dashboard_host, dashboard_port, dashboard_token)

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from sluice.durations import seconds
 from sluice.errors import BadInputError, unknown_name
+from sluice.protocol import DEFAULT_POLICY
 from sluice.spark.attach.objective import Objective
 from sluice.spark.internals import is_connect
 
@@ -22,7 +23,6 @@ R = TypeVar("R")
 
 PREFIX = "spark.sluice."
 POLICY_PREFIX = f"{PREFIX}policy."
-DEFAULT_POLICY = "ds2"
 
 
 def _text(value: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice.errors import BadInputError
-from sluice.protocol import Policy, policies, recommends_sizes
+from sluice.protocol import Policy, create_aiming, policies, recommends_sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +78,14 @@ def port_of(value: object, name: str) -> int | None:
     return port
 
 
-def policy_of(policy: object, settings: Mapping[str, Any] | None) -> tuple[str, Policy]:
-    """The policy and its name."""
+def policy_of(
+    policy: object, settings: Mapping[str, Any] | None, objective_s: float | None = None
+) -> tuple[str, Policy]:
+    """The policy and its name; one that aims at a latency gets the objective."""
     if settings is not None and not isinstance(settings, Mapping):
         raise BadInputError(f"policy_settings must be a dictionary, got {settings!r}")
     if isinstance(policy, str):
-        name, chosen = policy, policies.create(policy, settings)
+        name, chosen = policy, create_aiming(policy, settings, objective_s)
     else:
         if isinstance(policy, type) or not callable(getattr(policy, "decide", None)):
             raise BadInputError(

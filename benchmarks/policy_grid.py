@@ -1,0 +1,183 @@
+"""Policies on jobs and loads drawn from seeds: compared, with parts turned off, and with what they rely on broken.
+
+python -m benchmarks.policy_grid [--short] [--part compare|ablation|sensitivity] [--split dev|held-out] [--live]
+
+Every finished run is a line of the file, so the same command goes on where it was stopped. Cost is slots over those
+of the clairvoyant planner, late the share of time above 30 s. The thesis' own grid: `sluice bench`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.policy_cases import PATTERNS, Case
+from sluice.journal.file import MemoryJournal
+from sluice.journal.records import Choice
+from sluice.lab.clairvoyant import demand, plan
+from sluice.lab.run import run, simulated_engine
+from sluice.lab.scores import Oracle, score
+from sluice.lab.summary import summarise
+from sluice.model import Observation, OperatorMetrics, Recommendation
+from sluice.protocol import Memory, Policy, policies
+
+SPLITS = {"dev": 1000, "held-out": 5000}
+SLO_S, MAX_SLOTS = 30.0, 80
+RIVALS = ("ds2", "ds2:catch_up_s=120", "hpa-varga", "conttune", "flink", "databricks")
+REACTIVE = ("ds2:catch_up_s=120", "hpa-varga", "flink", "databricks")
+SWITCHES = ("forecast", "band", "drain", "action_cost", "curve", "saturation", "doubt")
+CONDITIONS = ("as it is", "forecast is noise", "capacities twice", "capacities half", "metrics missing", "slow sink")
+MISSING = 0.3
+Row = dict[str, Any]
+OPTIONAL = [name for name in OperatorMetrics.model_fields if name != "parallelism"]
+
+
+@dataclass(frozen=True)
+class Distorted:
+    """Shows a policy something else than there is."""
+
+    inner: Policy
+    condition: str
+
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        if self.condition == "forecast is noise":
+            with patch("sluice.policies.sluice.outlook", _noise):
+                return self.inner.decide(observation, memory)
+        return self.inner.decide(_distorted(observation, self.condition), memory)
+
+
+def _noise(past: Sequence[float], steps: int, **_: bool) -> list[list[float]]:
+    chance = random.Random(repr(past[-1]))
+    return [[past[-1] * chance.uniform(0.3, 1.7) for _ in range(steps)] for _ in range(8)]
+
+
+def _distorted(observation: Observation, condition: str) -> Observation:
+    operators = {}
+    for name, metrics in observation.operators.items():
+        changed: dict[str, float | None] = {}
+        if condition.startswith("capacities") and metrics.busy:
+            # who computes input / busy is wrong by this factor
+            factor = 2.0 if condition == "capacities twice" else 0.5
+            busy = min(1.0, metrics.busy / factor)
+            true = None if metrics.input_rate is None else metrics.input_rate / busy
+            changed = {"busy": busy, "true_input_rate": true, "idle": None}
+        if condition == "metrics missing":
+            chance = random.Random(f"{observation.time_s} {name}")
+            changed = {metric: None for metric in OPTIONAL if chance.random() < MISSING}
+        operators[name] = metrics.model_copy(update=changed)
+    return observation.model_copy(update={"operators": operators})
+
+
+@dataclass(frozen=True)
+class Task:
+    case: Case
+    policy: str
+    condition: str = "as it is"
+
+    @property
+    def key(self) -> str:
+        return json.dumps([asdict(self.case), self.policy, self.condition], sort_keys=True)
+
+
+def run_task(task: Task) -> Row:
+    choice = Choice.parse_text(task.policy)
+    chosen = policies.create(choice.name, choice.settings)
+    spec = task.case.spec(chosen if task.condition in ("as it is", "slow sink") else Distorted(chosen, task.condition))
+    engine, initial = simulated_engine(spec)
+    journal = MemoryJournal()
+    run(spec, engine, initial, journal)
+    reports = journal.reports()
+    summary = summarise(reports, journal.end(), SLO_S)
+    cost = score(reports, _oracle(task.case)).cost_ratio
+    return {"key": task.key, "cost": cost or 0.0, "late": summary.slo_violation_ratio, "actions": summary.rescales}
+
+
+@lru_cache(maxsize=4)
+def _oracle(case: Case) -> Oracle:
+    needs = demand(case.spec(policies.create("static")))
+    return Oracle(needs, plan(needs, slo_s=SLO_S, max_slots=MAX_SLOTS))
+
+
+def cases(split: str, jobs: int, *, live: bool, slow_sink: float | None = None) -> list[Case]:
+    return [
+        Case(job=SPLITS[split] + job, pattern=pattern, seed=job % 3, live=live, slow_sink=slow_sink)
+        for job in range(jobs)
+        for pattern in PATTERNS
+    ]
+
+
+def tasks_of(part: str, split: str, jobs: int, *, live: bool) -> list[Task]:
+    drawn = cases(split, jobs, live=live)
+    if part == "compare":
+        return [Task(case, policy) for case in drawn for policy in ("sluice", *RIVALS)]
+    if part == "ablation":
+        variants = ("sluice", *(f"sluice:{switch}=false" for switch in SWITCHES))
+        return [Task(case, policy) for case in drawn for policy in variants]
+    found = []
+    for condition in CONDITIONS:
+        chosen = cases(split, jobs, live=live, slow_sink=0.7) if condition == "slow sink" else drawn
+        found += [Task(case, policy, condition) for case in chosen for policy in ("sluice", *REACTIVE)]
+    return found
+
+
+def results(tasks: Sequence[Task], file: Path, processes: int) -> dict[str, Row]:
+    """Those in the file, and those run now."""
+    done = {row["key"]: row for row in _rows(file)}
+    left = [task for task in tasks if task.key not in done]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with ProcessPoolExecutor(processes) as pool, open(file, "a") as out:
+        for row in pool.map(run_task, left, chunksize=8):
+            out.write(json.dumps(row) + "\n")
+            out.flush()
+            done[row["key"]] = row
+    return {task.key: done[task.key] for task in tasks}
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    lines = file.read_text().split("\n")[:-1] if file.exists() else []
+    yield from (json.loads(line) for line in lines)
+
+
+def show(tasks: Sequence[Task], found: dict[str, Row]) -> None:
+    for condition in dict.fromkeys(task.condition for task in tasks):
+        print(f"\n{condition}\n{'policy':<34}{'cost':>7}{'late':>8}{'actions':>9}")
+        for policy in dict.fromkeys(task.policy for task in tasks):
+            rows = [found[task.key] for task in tasks if task.policy == policy and task.condition == condition]
+            cost, late, actions = (fmean(row[name] for row in rows) for name in ("cost", "late", "actions"))
+            print(f"{policy:<34}{cost:>7.3f}{late:>8.1%}{actions:>9.1f}")
+    ours = [task for task in tasks if task.policy == "sluice" and task.condition == "as it is"]
+    beaten = [
+        f"{task.case.job}/{task.case.pattern} by {other.policy}"
+        for task in ours
+        for other in tasks
+        if other.case == task.case and other.condition == "as it is" and not other.policy.startswith("sluice")
+        if all(found[other.key][name] < found[task.key][name] for name in ("cost", "late"))
+    ]
+    print(f"\nbetter in both cost and lateness: {len(beaten)} of {len(ours)} cases; {', '.join(beaten) or 'none'}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="one job instead of eight")
+    parser.add_argument("--part", choices=("compare", "ablation", "sensitivity"), default="compare")
+    parser.add_argument("--split", choices=tuple(SPLITS), default="held-out")
+    parser.add_argument("--live", action="store_true", help="rescales stop nothing, and there is no cooldown")
+    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("runs/policy-grid.jsonl"))
+    options = parser.parse_args()
+    tasks = tasks_of(options.part, options.split, 1 if options.short else options.jobs, live=options.live)
+    show(tasks, results(tasks, options.out, options.processes))
+
+
+if __name__ == "__main__":
+    main()

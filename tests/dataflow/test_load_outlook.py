@@ -1,0 +1,56 @@
+"""Paths the load may take: as steep, and as wide, as the past allows."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from sluice.dataflow.load_outlook import in_steps, outlook
+
+
+def ends(past, steps=10, **options):
+    return sorted(path[-1] for path in outlook(past, steps, **options))
+
+
+def test_steps_are_counted_back_from_now():
+    assert in_steps([9.0, 1.0, 3.0, 5.0, 7.0], 2) == [2.0, 6.0]
+
+
+def test_a_ramp_goes_on_and_a_constant_load_stays():
+    ramp = [100.0 + 5 * step for step in range(60)]
+    assert sum(ends(ramp)) / len(ends(ramp)) > ramp[-1] + 15
+    assert ends([100.0] * 60) == pytest.approx([100.0] * 10)
+
+
+def test_a_trend_that_never_came_true_is_not_believed():
+    chance = random.Random(1)
+    jumps = [chance.choice([100.0, 200.0]) for _ in range(100)]
+    mean = outlook([*jumps, 100.0, 200.0], 10, band=False)[0][-1]
+    assert mean < 230
+
+
+def test_the_band_is_as_wide_as_the_past_was_uncertain():
+    chance = random.Random(2)
+    calm = [1000 + chance.uniform(-5, 5) for _ in range(80)]
+    wild = [1000 + chance.uniform(-300, 300) for _ in range(80)]
+    assert ends(calm)[-1] - ends(calm)[0] < 40 < 200 < ends(wild)[-1] - ends(wild)[0]
+
+
+def test_a_wave_is_expected_to_turn_where_it_turned_before():
+    wave = [1000 + 800 * math.sin(step / 9.55) for step in range(140)]  # a period of 60 steps
+    peak = max(range(75, 135), key=lambda at: wave[at])
+    paths = outlook(wave[: peak - 3], 10)
+    assert max(max(path) for path in paths) < 1.1 * max(wave)
+    assert sum(path[-1] for path in paths) / len(paths) < 1.02 * max(wave)
+
+
+def test_a_jump_seen_from_below_does_not_lead_beyond_all_that_was():
+    assert ends([0.0] * 20 + [1000.0] * 20)[-1] <= 1250.0
+
+
+@pytest.mark.parametrize("past", [[5.0], [5.0, 6.0], [0.0]])
+def test_a_young_job_has_paths_too_and_none_is_negative(past):
+    paths = outlook(past, 4)
+    assert all(len(path) == 4 and min(path) >= 0 for path in paths)

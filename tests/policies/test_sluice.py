@@ -1,0 +1,190 @@
+"""Stories of sluice's own policy, on the simulator: what it does, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from sluice.control.decider import Decider
+from sluice.control.guards import Guards
+from sluice.control.loop import Loop
+from sluice.journal.file import MemoryJournal
+from sluice.lab.run import THESIS_GUARDS
+from sluice.lab.simulator import (
+    Capacity,
+    CapacityTable,
+    Linear,
+    PowerLaw,
+    SimulatedEngine,
+    SimulatedJob,
+    SimulatedOperator,
+    SimulatorSettings,
+    chain,
+)
+from sluice.lab.summary import Summary, summarise
+from sluice.model import ActionCost, Observation, Target
+from sluice.policies.ds2 import Ds2
+from sluice.policies.sluice import Sluice
+from sluice.protocol import EMPTY_MEMORY, Policy
+from sluice.registry import build
+from tests.policies.jobs import decisions, job
+
+RESTARTS = SimulatorSettings(rescale="job", downtime_s=45.0, busy_ceiling=0.8, noise=0.05)
+LIVE = SimulatorSettings(busy_ceiling=0.8, noise=0.05)
+
+
+def played(
+    policy: Policy,
+    load,
+    *,
+    settings: SimulatorSettings = RESTARTS,
+    sink: Capacity | None = None,
+    minutes: int = 60,
+    initial: int = 4,
+) -> tuple[Summary, MemoryJournal]:
+    """Source, map and sink, of which one instance each takes 100,000, 60,000 and 80,000 rec/s."""
+    operators = (
+        SimulatedOperator(name="source", capacity=Linear(100_000.0)),
+        SimulatedOperator(name="map", capacity=PowerLaw(60_000.0, 0.9)),
+        SimulatedOperator(name="sink", capacity=sink or Linear(80_000.0)),
+    )
+    simulated = SimulatedJob(operators=operators, edges=chain("source", "map", "sink"), settings=settings)
+    engine = SimulatedEngine(simulated, {"source": load}, seed=1)
+    journal = MemoryJournal()
+    guards = build(Guards, {**THESIS_GUARDS, "cooldown_s": 300.0 if settings.downtime_s else 0.0}, "guards")
+    Loop(engine=engine, decider=Decider(policy), journal=journal, guards=guards).run(
+        Target(parallelism=dict.fromkeys(("source", "map", "sink"), initial)), duration_s=60 * minutes, interval_s=15
+    )
+    reports = journal.reports()
+    assert not [report.cycle.problem for report in reports if report.cycle.problem]
+    return summarise(reports, journal.end(), 30.0), journal
+
+
+def constant(rate):
+    return lambda times_s: np.full(len(times_s), rate)
+
+
+def wave(times_s):
+    return 250_000 + 150_000 * np.sin(times_s / 600)
+
+
+def step(times_s):
+    return np.where(times_s < 1200, 100_000.0, 300_000.0)
+
+
+def test_a_constant_load_is_settled_in_two_actions_and_then_left_alone():
+    summary, journal = played(Sluice(), constant(200_000.0))
+    acted = [report.cycle.time_s for report in journal.reports() if report.result.is_action]
+    assert len(acted) <= 2
+    assert acted[-1] < 900
+    assert summary.slo_violation_ratio < 0.05
+    last = journal.reports()[-1].cycle.target.parallelism
+    assert last["source"] in (2, 3)
+    assert last["map"] in (4, 5)
+    assert last["sink"] in (3, 4)
+
+
+def test_on_a_wave_it_is_rarely_late_where_ds2_mostly_is():
+    ours, theirs = played(Sluice(), wave, minutes=120)[0], played(Ds2(), wave, minutes=120)[0]
+    assert ours.slo_violation_ratio < 0.15 < 0.9 < theirs.slo_violation_ratio
+    assert ours.avg_slots < 1.5 * theirs.avg_slots
+    assert ours.rescales <= theirs.rescales
+
+
+def test_where_actions_are_free_it_follows_closely():
+    summary, _ = played(Sluice(), wave, settings=LIVE, minutes=120)
+    needed = 250_000 / 100_000 + (250_000 / 60_000) ** (1 / 0.9) + 250_000 / 80_000
+    assert summary.avg_slots < 1.25 * needed
+    assert summary.slo_violation_ratio < 0.03
+
+
+def test_a_jump_is_answered_within_two_windows():
+    _, journal = played(Sluice(), step, minutes=30)
+    grown = [r.cycle.time_s for r in journal.reports() if r.result.is_action and r.cycle.time_s > 1200]
+    assert grown[0] <= 1230
+
+
+def test_a_slow_system_behind_the_sink_gets_no_endless_instances():
+    """Whatever the number of sinks, 150,000 of 250,000 rec/s are taken."""
+    flat = CapacityTable({1: 75_000.0, 2: 150_000.0, 100: 150_100.0})
+    summary, journal = played(Sluice(), constant(250_000.0), sink=flat, minutes=90)
+    last = journal.reports()[-1].cycle
+    assert summary.max_slots <= 60
+    assert last.target.slots <= 30
+    assert "do not help" in last.recommendation.reason or "cooldown" in last.recommendation.reason
+
+
+def test_nothing_arrives_and_one_instance_each_is_left():
+    _, journal = played(Sluice(), constant(0.0), minutes=5)
+    assert set(journal.reports()[-1].cycle.target.parallelism.values()) == {1}
+
+
+def test_reasons_have_numbers_and_name_what_would_change_them():
+    _, journal = played(Sluice(), step, minutes=30)
+    acted = [report.cycle.recommendation.reason for report in journal.reports() if report.result.is_action]
+    assert all("would have held" in reason and "carry" in reason for reason in acted)
+
+
+def test_a_cooldown_is_not_argued_with():
+    seen = job(
+        source={
+            "parallelism": 2,
+            "input_rate": 100.0,
+            "busy": 0.9,
+            "arrival_rate": 400.0,
+            "lag": 9e4,
+            "lag_rate": 300.0,
+        }
+    )
+    cooling = seen.model_copy(update={"action_cost": ActionCost(cooldown_s=300.0, cooling_s=120.0)})
+    assert "120 s left" in decisions(Sluice(), [cooling])[0].reason
+    assert decisions(Sluice(), [seen])[0].parallelism["source"] > 2
+
+
+def missing(observation: Observation, chance: random.Random) -> Observation:
+    def thinned(metrics):
+        fields = [name for name in type(metrics).model_fields if name != "parallelism" and chance.random() < 0.3]
+        return metrics.model_copy(update=dict.fromkeys(fields))
+
+    operators = {name: thinned(metrics) for name, metrics in observation.operators.items()}
+    return observation.model_copy(update={"operators": operators})
+
+
+class Thinned(Sluice):
+    """A third of all metrics never reaches it."""
+
+    def decide(self, observation, memory):
+        return super().decide(missing(observation, random.Random(observation.time_s)), memory)
+
+
+def test_missing_metrics_cost_little():
+    whole, thinned = played(Sluice(), wave, minutes=120)[0], played(Thinned(), wave, minutes=120)[0]
+    assert thinned.slo_violation_ratio < whole.slo_violation_ratio + 0.08
+    assert thinned.avg_slots < 1.3 * whole.avg_slots
+
+
+def test_the_memory_of_a_month_is_that_of_a_day():
+    """30 days of windows of a minute; what is kept stops growing within hours."""
+    sizes = []
+    memory, policy = EMPTY_MEMORY, Sluice()
+    for number in range(2000):
+        rate = 100.0 + 50 * (number % 7)
+        metrics = {"input_rate": rate, "busy": rate / 500, "arrival_rate": rate, "lag": 0.0, "lag_rate": 0.0}
+        seen = job(time_s=60.0 * number + 60, interval_s=60.0, source={"parallelism": 1 + number // 50 % 9, **metrics})
+        _, memory = policy.decide(seen, memory)
+        if number % 500 == 499:
+            sizes.append(len(json.dumps(memory)))
+    assert sizes[-1] < 1.1 * sizes[1]
+    assert sizes[-1] < 20_000
+
+
+@pytest.mark.parametrize(
+    ("settings", "quoted"),
+    [({"objective_s": 0.0}, "got 0.0"), ({"late_price": -1.0}, "got -1"), ({"caution": 10}, "10")],
+)
+def test_parameters_out_of_range_are_quoted(settings, quoted):
+    with pytest.raises(ValueError, match=quoted):
+        Sluice(**settings)
