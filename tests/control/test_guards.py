@@ -170,3 +170,27 @@ def test_an_unknown_work_share_weighs_queries_the_same():
 def test_bad_limits_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Guards(**settings)
+
+
+@pytest.mark.parametrize(
+    ("guards", "most"),
+    [
+        (Guards(), None),
+        (Guards(max_parallelism=16), 16),
+        (Guards(max_slots=20), 18),
+        (Guards(max_slots=20, min_parallelism=3), 14),
+        (Guards(max_slots=20, max_parallelism=16), 16),
+        (Guards(max_slots=2), 1),
+    ],
+)
+def test_the_guards_say_how_many_instances_one_of_three_operators_may_have(guards, most):
+    assert guards.most_instances(3) == most
+
+
+def test_a_policy_that_leaves_its_largest_parallelism_open_gets_the_guards_one():
+    from sluice.protocol import bounded, policies
+
+    assert bounded(policies.create("dragster"), 16).largest == 16
+    assert bounded(policies.create("dragster"), None).largest == 10
+    assert bounded(policies.create("dragster", {"max_parallelism": 4}), 16).largest == 4
+    assert bounded(policies.create("ds2"), 16) == policies.create("ds2")

@@ -159,3 +159,12 @@ def test_the_three_steps_can_be_replaced_one_by_one():
 def test_parameters_out_of_range_are_quoted(settings, quoted):
     with pytest.raises(ValueError, match=quoted):
         Dhalion(**settings)
+
+
+def test_subtracting_leaves_eight_of_ten_for_a_factor_of_one_point_two():
+    """The thesis' own example: an over-provisioned operator of 20 goes to 20 * 0.8 = 16."""
+    seen = chain(map={"parallelism": 20, "buffer_usage": 0.0})
+    assert recommended(Dhalion(scale_down_rule="subtract"), seen)["map"] == 16
+    assert recommended(Dhalion(scale_down_rule="subtract", scale_down_factor=1.3), seen)["map"] == 14
+    with pytest.raises(ValueError, match="below 2"):
+        Dhalion(scale_down_rule="subtract", scale_down_factor=2.0)

@@ -20,7 +20,15 @@ def ours(table: Table, what: str) -> object:
 
 
 def test_it_is_found_by_name() -> None:
-    assert reproductions.create("capsys").tables() == ("figure2", "figure7", "figure8", "table3", "table4", "figure9")
+    assert reproductions.create("capsys").tables() == (
+        "figure2",
+        "figure7",
+        "figure8",
+        "table3",
+        "table4",
+        "figure9",
+        "profiles",
+    )
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,9 @@ def test_a_paced_operator_stays_between_half_and_all_of_what_its_slots_do_in_the
     limit = ReadLimit.first(target_s=2.0, parallelism=4, slot_rate=1000)
     assert limit.records == 8000
     assert limit.after(batch_records=8000, batch_s=batch_s).records == records
+
+
+def test_slots_on_a_curve_read_what_so_many_of_them_do():
+    limit = ReadLimit.first(target_s=2.0, parallelism=1, slot_rate=1000)
+    assert limit.rescaled(4, 700.0).records == 2 * 4 * 700
+    assert limit.rescaled(4, 700.0).rescaled(1, 1000.0).records == limit.records

@@ -18,6 +18,7 @@ from sluice.lab.reproduce.capsys_jobs import (
     six_queries,
     sliding,
 )
+from sluice.lab.reproduce.capsys_profiles import compare_profiles
 from sluice.lab.reproduce.capsys_runs import (
     MET,
     Measured,
@@ -58,6 +59,7 @@ class Capsys:
 
     runs: int = parameter(10, "runs per strategy, with different seeds")
     odrp_timeout_s: float = parameter(60.0, "time the integer programme gets per configuration")
+    profiles: str = parameter("", "folder with the published profiles (q1.json, ...), for table 'profiles'")
     pictures: str = parameter("", "folder for box plots and timelines; none are drawn without")
 
     def __post_init__(self) -> None:
@@ -80,6 +82,7 @@ class Capsys:
             "table3": self._against_odrp,
             "table4": self._accuracy,
             "figure9": self._convergence,
+            "profiles": lambda report: compare_profiles(self.profiles, STRATEGIES, self.runs, report),
         }
 
     def _all_plans(self, report: Report) -> Table:

@@ -53,9 +53,10 @@ class ReadLimit:
         return learned._with_records(min(base * LARGEST_STEP, max(base / LARGEST_STEP, fitting)))
 
     def rescaled(self, parallelism: int, slot_rate: float | None = None) -> ReadLimit:
-        """Records per slot stay what they were; paced slots keep to the rate they have among so many."""
+        """Records per slot stay what they were, or change as the rate that paced slots have among so many."""
+        faster = slot_rate / self.slot_rate if slot_rate and self.slot_rate else 1.0
         changed = replace(self, parallelism=parallelism, seen=(), slot_rate=slot_rate or self.slot_rate)
-        return changed._with_records(self.records * parallelism / self.parallelism)
+        return changed._with_records(faster * self.records * parallelism / self.parallelism)
 
     def _learned(self, batch_records: int, batch_s: float) -> tuple[ReadLimit, float]:
         """The limit with its overhead known better, and seconds per record: 0 where larger batches take no longer."""

@@ -1,0 +1,54 @@
+"""What tables on Spark are read from; the runs themselves are a bench on Spark."""
+
+import pytest
+
+from sluice.cli import main
+from sluice.lab.reproduce.on_spark import TABLES, _changes, _settled, spark_tables
+from sluice.lab.series import ActionMark, Series
+
+
+def series(slots, actions):
+    count = len(slots)
+    return Series(
+        time_s=tuple(10.0 * (i + 1) for i in range(count)),
+        arrival_rate=(1.0,) * count,
+        throughput=(1.0,) * count,
+        slots={"map": tuple(slots)},
+        latency_s=(None,) * count,
+        actions=tuple(ActionMark(time_s=time_s, changes="", reason="") for time_s in actions),
+    )
+
+
+def test_actions_are_told_apart_by_the_slots_after_them():
+    assert _changes(series([1, 1, 4, 4, 2, 2], [20.0, 40.0])) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(("actions", "settled_s"), [([20.0], 20.0), ([], 0.0), ([95.0], None), ([20.0, 130.0], 20.0)])
+def test_a_stage_has_settled_if_its_last_quarter_is_left_alone(actions, settled_s):
+    assert _settled(series([1] * 20, actions), 0.0, 0.5, 200.0) == settled_s
+
+
+def test_the_tables_that_run_on_spark():
+    assert {paper: spark_tables(paper) for paper in TABLES} == {
+        "conttune": ("4a", "7"),
+        "dragster": ("2",),
+        "kanis": ("7.9", "7.10", "7.19"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["kanis", "--engine", "spark"], "needs --out"),
+        (["capsys", "--engine", "spark", "--out", "x"], "no table of capsys runs on Spark"),
+        (["kanis", "--engine", "flink"], "unknown engine 'flink'"),
+        (["kanis", "--out", "x"], "--out is for --engine spark"),
+        (["kanis", "--engine", "spark", "--out", "x", "--table", "7.1"], "unknown table"),
+        (["kanis", "--engine", "spark", "--out", "x", "--set", "seeds=2"], "--set is for the simulator"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_in_one_line(arguments, said, capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["reproduce", *arguments])
+    assert end.value.code == 2
+    assert said in capsys.readouterr().err
