@@ -44,7 +44,7 @@ def test_a_start_that_fails_half_way_closes_what_it_opened(spark, monkeypatch, t
     closed = []
 
     class Server:
-        def __init__(self, port):
+        def __init__(self, port, host, run):
             pass
 
         def close(self):
