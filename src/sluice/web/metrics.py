@@ -126,7 +126,7 @@ def exposition(library: Library) -> tuple[bytes, str]:
         if not shelf.is_live:
             continue
         state = shelf.refresh()
-        if state.last is None:
+        if state.last is None or not shelf.is_live:
             continue
         runs[shelf.title if shelf.title not in runs else f"{shelf.title} {shelf.id}"] = Figures(
             executors=state.slots(state.last.observation),
