@@ -1,5 +1,7 @@
 """Guards: the thesis' order, what each changes, and what always holds."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,29 @@ def test_every_guard_says_what_it_changed(guards, counts, result, note):
     left = guarded(guards, counts)
     assert left.target.parallelism == result
     assert (note in "; ".join(left.notes)) if note else left.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("guards", "counts", "pinned", "result"),
+    [
+        (Guards(over_provisioning=2.0), {"a": 3}, {"a": 5}, {"a": 5, "b": 2, "c": 2}),
+        (Guards(), {}, {"a": 5}, {"a": 5, "b": 2, "c": 2}),
+        (Guards(), {"a": 9}, {"a": 2}, NOW),
+        (Guards(max_step=2), {}, {"a": 9}, {"a": 4, "b": 2, "c": 2}),
+        (Guards(), {}, {"b": 9}, {"a": 2, "b": 6, "c": 2}),
+        (Guards(), {"a": 4}, {"gone": 3}, {"a": 4, "b": 2, "c": 2}),
+    ],
+)
+def test_a_pin_takes_the_place_of_the_recommendation_and_is_bounded_like_it(guards, counts, pinned, result):
+    given_now = replace(situation(), pinned=pinned)
+    assert guards.apply(Recommendation(parallelism=counts, reason="1"), given_now).target.parallelism == result
+
+
+def test_a_pin_of_one_operator_is_that_of_all_that_share_their_instances():
+    graph = GRAPH.model_copy(update={"shared": True})
+    given_now = replace(situation(graph=graph), pinned={"a": 4})
+    left = Guards().apply(Recommendation(parallelism={"a": 1, "b": 6}, reason="1"), given_now)
+    assert left.target.parallelism == {"a": 4, "b": 4, "c": 4}
 
 
 def test_order_is_factor_then_step_then_bounds_then_slots():

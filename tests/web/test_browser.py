@@ -140,13 +140,13 @@ def live(tmp_path):
     found.stop()
 
 
-def until(page, condition):
+def until(page, condition, patience_ms=PATIENCE_MS):
     """Asks again until it holds; Playwright's own way needs eval, which the page forbids."""
-    for _ in range(PATIENCE_MS // 50):
+    for _ in range(patience_ms // 50):
         if page.evaluate(condition):
             return
         page.wait_for_timeout(50)
-    raise AssertionError(f"not within {PATIENCE_MS} ms: {condition}")
+    raise AssertionError(f"not within {patience_ms} ms: {condition}")
 
 
 def slots(page):

@@ -15,6 +15,8 @@ from tests.web.test_browser import CHROMIUM, chromium, opened, press, slots, unt
 __all__ = ["chromium", "opened"]
 pytestmark = [pytest.mark.spark, pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")]
 OPERATOR = "splitter"
+STARTS_MS = 240_000
+"""A session, a generator and the first window, on a busy machine."""
 
 
 @pytest.fixture
@@ -40,13 +42,13 @@ def running(java, tmp_path):
     yield first.split()[1], process
     if process.poll() is None:
         process.kill()
-    process.communicate()
+        process.communicate()
 
 
 def test_slots_change_on_the_page_as_they_do_on_spark(running, opened, tmp_path):
     url, process = running
     page = opened(url)
-    until(page, "document.body.dataset.cycles >= 1")
+    until(page, "document.body.dataset.cycles >= 1", STARTS_MS)
     before = slots(page)
     page.click("#controls-open")
     page.fill("#token", TOKEN)
@@ -67,7 +69,8 @@ def test_slots_change_on_the_page_as_they_do_on_spark(running, opened, tmp_path)
     until(page, "document.getElementById('live').textContent.includes('live')")
     page.context.close()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(120) == 0
+    _, said = process.communicate(timeout=180)
+    assert process.returncode == 0, said
     uses = [one.control for one in read_journal(tmp_path / "out" / "journal.jsonl") if isinstance(one, Intervention)]
     assert uses == ["pause", "pin", "resume"]
     (run,) = read_runs(tmp_path / "out")

@@ -31,6 +31,7 @@ LOOK_S = 0.5
 """How often a journal is looked at for a page that watches it."""
 BEAT_S = 15.0
 """A line without meaning this often, so that a connection nobody reads is noticed."""
+Seen = tuple[Any, ...]
 Clairvoyant = Callable[[Shelf], "float | None"]
 """Slot-hours of a planner that knew the load, where that can be told."""
 
@@ -101,12 +102,12 @@ class Page:
         if shelf is None:
             return _missing()
         before = _number(request, "before", -1)
-        return _json(await run_in_threadpool(lambda: decisions_page(shelf.refresh(), None if before < 0 else before)))
+        return _json(await run_in_threadpool(_decisions, shelf, None if before < 0 else before))
 
     async def decision(self, request: Request) -> Response:
         shelf = self._shelf(request)
         place = int(request.path_params["place"])
-        found = None if shelf is None else await run_in_threadpool(lambda: decision_detail(shelf.refresh(), place))
+        found = None if shelf is None else await run_in_threadpool(_decision, shelf, place)
         return _missing() if found is None else _json(found)
 
     async def clairvoyant(self, request: Request) -> Response:
@@ -128,18 +129,12 @@ class Page:
 
     async def _stream(self, request: Request, shelf: Shelf, known: int) -> AsyncIterator[str]:
         """Every change since `known` cycles: a snapshot, and the rows of the time lines that are new."""
-        seen: tuple[Any, ...] = ()
+        seen: Seen = ()
         silent_s = 0.0
         while not self.closing and not await request.is_disconnected():
-            state = await run_in_threadpool(shelf.refresh)
-            controls = shelf.switches.state if shelf.switches else None
-            now = (state.version, json.dumps(controls), shelf.is_live)
-            if now != seen:
-                seen, silent_s = now, 0.0
-                rows = len(state.columns)
-                anew = rows < known
-                data = {**self._part(shelf), "anew": anew, "rows": state.columns.picture(MOST_POINTS, first=known)}
-                known = rows
+            now, data = await run_in_threadpool(self._news, shelf, seen, known)
+            if data is not None:
+                seen, known, silent_s = now, data["cycles"], 0.0
                 yield f"data: {json.dumps(data, allow_nan=False)}\n\n"
             elif silent_s >= BEAT_S:
                 silent_s = 0.0
@@ -147,9 +142,18 @@ class Page:
             silent_s += LOOK_S
             await asyncio.sleep(LOOK_S)
 
+    def _news(self, shelf: Shelf, seen: Seen, known: int) -> tuple[Seen, dict[str, Any] | None]:
+        """What a stream says next; nothing if all is as it was."""
+        with shelf.reading() as state:
+            controls = shelf.switches.state if shelf.switches else None
+            now = (state.version, json.dumps(controls), shelf.is_live)
+            if now == seen:
+                return now, None
+            rows = state.columns.picture(MOST_POINTS, first=known)
+            return now, {**self._part(shelf), "anew": len(state.columns) < known, "rows": rows}
+
     def _whole(self, shelf: Shelf, points: int, last_s: float) -> dict[str, Any]:
-        state = shelf.refresh()
-        with shelf.lock:
+        with shelf.reading() as state:
             times = state.columns.last("time_s")
             since_s = times[-1] - last_s if times and last_s > 0 else 0.0
             rows = state.columns.picture(points, since_s)
@@ -167,6 +171,16 @@ class Page:
 
     def _shelf(self, request: Request) -> Shelf | None:
         return self._library.get(str(request.path_params["id"]))
+
+
+def _decisions(shelf: Shelf, before: int | None) -> dict[str, Any]:
+    with shelf.reading() as state:
+        return decisions_page(state, before)
+
+
+def _decision(shelf: Shelf, place: int) -> dict[str, Any] | None:
+    with shelf.reading() as state:
+        return decision_detail(state, place)
 
 
 def _listed(shelf: Shelf) -> dict[str, Any]:

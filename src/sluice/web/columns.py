@@ -23,13 +23,23 @@ class Columns:
     def __len__(self) -> int:
         return len(self._values["time_s"])
 
-    def append(self, time_s: float, **values: float | None) -> None:
+    def append(
+        self,
+        time_s: float,
+        arriving: float | None,
+        read: float | None,
+        slots: float,
+        target: float,
+        latency_s: float | None,
+    ) -> None:
         times_s = self._values["time_s"]
         # a journal may say anything; a picture needs time that does not run backwards
-        times_s.append(max(time_s, times_s[-1]) if times_s else time_s)
-        for name in NAMES[1:]:
-            value = values.get(name)
-            self._values[name].append(UNKNOWN if value is None else value)
+        times_s.append(times_s[-1] if times_s and times_s[-1] > time_s else time_s)
+        self._values["arriving"].append(UNKNOWN if arriving is None else arriving)
+        self._values["read"].append(UNKNOWN if read is None else read)
+        self._values["slots"].append(slots)
+        self._values["target"].append(target)
+        self._values["latency_s"].append(UNKNOWN if latency_s is None else latency_s)
 
     def last(self, name: str, count: int = 1) -> list[float]:
         """The newest known values."""

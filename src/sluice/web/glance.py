@@ -130,5 +130,36 @@ class EndGlance(Struct, gc=False, tag_field="kind", tag="end"):
     error: str | None = None
 
 
-Glance = HeaderGlance | CycleGlance | OutcomeGlance | InterventionGlance | EndGlance
+class Rates(Struct, gc=False):
+    """What the time lines and the samples need of an operator."""
+
+    parallelism: int
+    input_rate: float | None = None
+    true_input_rate: float | None = None
+    busy: float | None = None
+    arrival_rate: float | None = None
+
+
+class RatesWindow(Struct, gc=False):
+    """What they need of a window."""
+
+    interval_s: float
+    operators: dict[str, Rates]
+    latency_samples_s: list[float] = []
+
+
+class CycleRow(Struct, gc=False, tag_field="kind", tag="cycle"):
+    """A cycle of the past: a row of the time lines."""
+
+    cycle: int
+    time_s: float
+    observation: RatesWindow
+    action: str
+    target: Counts
+    proposed: Counts | None = None
+    problem: str | None = None
+
+
+Glance = HeaderGlance | CycleRow | OutcomeGlance | InterventionGlance | EndGlance
 DECODER: msgspec.json.Decoder[Glance] = msgspec.json.Decoder(Glance)
+LAST: msgspec.json.Decoder[CycleGlance] = msgspec.json.Decoder(CycleGlance)

@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,6 +23,7 @@ MOST_JOURNALS = 500
 MOST_FOLDERS = 5_000
 """Looked into, so that a page over `/` answers."""
 HEADER_BYTES = 256
+END_BYTES = 1000
 STILL_S = 30.0
 """A journal of another process that was silent for longer than this, and three intervals, is not live."""
 
@@ -40,11 +42,16 @@ class Shelf:
     def __post_init__(self) -> None:
         self.state = JournalState(self.lines)
 
-    def refresh(self) -> JournalState:
-        """Read what is new; several readers wait for one."""
+    @contextmanager
+    def reading(self) -> Iterator[JournalState]:
+        """What is there now, new lines read; nobody else reads meanwhile."""
         with self.lock:
             self.state.refresh()
-        return self.state
+            yield self.state
+
+    def refresh(self) -> JournalState:
+        with self.reading() as state:
+            return state
 
     @property
     def is_live(self) -> bool:
@@ -53,7 +60,9 @@ class Shelf:
         if self.switches is not None:
             return bool(self.switches.state["connected"]) or self.state.header is not None
         interval_s = self.state.header.interval_s if self.state.header else 0.0
-        return self.path is not None and is_recent(self.path, time.time(), max(STILL_S, 3 * interval_s))
+        if self.path is None or (self.state.header is None and _has_end(self.path)):
+            return False
+        return is_recent(self.path, time.time(), max(STILL_S, 3 * interval_s))
 
     @property
     def changed_s(self) -> float:
@@ -125,6 +134,16 @@ def _begins_as_journal(path: Path) -> bool:
     try:
         with open(path, "rb") as file:
             return b'"run"' in file.read(HEADER_BYTES)
+    except OSError:
+        return False
+
+
+def _has_end(path: Path) -> bool:
+    """By its last line, so that a list of journals needs to read none."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(-min(END_BYTES, path.stat().st_size), os.SEEK_END)
+            return b'"kind":"end"' in file.read()
     except OSError:
         return False
 

@@ -126,7 +126,7 @@ def exposition(library: Library) -> tuple[bytes, str]:
         if not shelf.is_live:
             continue
         state = shelf.refresh()
-        if state.last is None:
+        if state.last is None or not shelf.is_live:
             continue
         runs[shelf.title if shelf.title not in runs else f"{shelf.title} {shelf.id}"] = Figures(
             executors=state.slots(state.last.observation),
@@ -148,7 +148,7 @@ class MetricsServer:
         from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
         figures, name = Figures(), run
-        self._figures = figures
+        self.figures = figures
 
         class Answer(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -171,7 +171,7 @@ class MetricsServer:
         try:
             self._server = Server((host, port), Answer)
         except OSError as error:
-            raise BadInputError(f"cannot serve metrics on {host}:{port}: {error.strerror}") from error
+            raise BadInputError(f"cannot serve metrics on port {port} of {host}: {error.strerror}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="sluice-metrics", daemon=True)
         self._thread.start()
 
@@ -181,14 +181,14 @@ class MetricsServer:
 
     def __call__(self, report: CycleReport) -> None:
         cycle, result = report.cycle, report.result
-        self._figures.unfulfilled += result.kind == "unfulfilled"
+        self.figures.unfulfilled += result.kind == "unfulfilled"
         if len(report.outcomes) > 1:
             return
-        self._figures.cycles[result.kind] += 1
-        self._figures.executors = max(cycle.observation.parallelism.values())
-        self._figures.target = max(cycle.target.parallelism.values())
-        self._figures.cycled_s = time.time()
-        self._figures.operators = cycle.observation.operators
+        self.figures.cycles[result.kind] += 1
+        self.figures.executors = max(cycle.observation.parallelism.values())
+        self.figures.target = max(cycle.target.parallelism.values())
+        self.figures.cycled_s = time.time()
+        self.figures.operators = cycle.observation.operators
 
     def close(self) -> None:
         self._server.shutdown()

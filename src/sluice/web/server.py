@@ -100,7 +100,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
             if port is None and tried:
                 continue
             why = error.strerror if isinstance(error, OSError) else str(error)
-            raise BadInputError(f"cannot serve the dashboard on {host}:{tried}: {why}") from error
+            raise BadInputError(f"cannot serve the dashboard on port {tried} of {host}: {why}") from error
         found.listen(128)
         return found
     raise AssertionError("a free port is tried last")

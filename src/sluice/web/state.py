@@ -17,13 +17,15 @@ from sluice.journal.legacy import upgrade
 from sluice.web.columns import Columns
 from sluice.web.glance import (
     DECODER,
+    LAST,
     CycleGlance,
+    CycleRow,
     EndGlance,
     Glance,
     HeaderGlance,
     InterventionGlance,
-    Metrics,
     OutcomeGlance,
+    Rates,
     Window,
 )
 from sluice.web.lines import Lines, MemoryLines
@@ -61,7 +63,8 @@ class JournalState:
         self.handles = array("q")
         self.decisions: list[Decision] = []
         self.interventions: deque[int] = deque(maxlen=100)
-        self.last: CycleGlance | None = None
+        self._last: tuple[int, CycleGlance | None] | None = None
+        self._shared = False
         self.end: EndGlance | None = None
         self.bad_lines = 0
         self.bad: list[dict[str, Any]] = []
@@ -127,7 +130,7 @@ class JournalState:
             self.bad.append({"line": self._number, "problem": problem[:TEXT_SHOWN], "text": text})
 
     def _add(self, record: Glance, handle: int) -> None:
-        if isinstance(record, CycleGlance):
+        if isinstance(record, CycleRow):
             self._add_cycle(record, handle)
         elif isinstance(record, OutcomeGlance):
             self._add_outcome(record, handle)
@@ -137,33 +140,36 @@ class JournalState:
             times = self.columns.last("time_s")
             self._began_s = times[-1] if times else 0.0
             self.header, self.header_handle, self.end = record, handle, None
+            self._shared = record.is_shared
             self.runs += 1
             self._by_cycle = {}
         else:
             self.end = record
 
-    def _add_cycle(self, record: CycleGlance, handle: int) -> None:
+    def _add_cycle(self, record: CycleRow, handle: int) -> None:
         seen = record.observation
         if not seen.operators or not seen.interval_s > 0:
             self._number_rejected("a cycle without operators or without time", handle)
             return
-        slots = self.slots(seen)
-        wanted = self._counted(record.target.parallelism)
+        slots = largest = 0
+        arriving: float | None = None
+        read: float | None = None
+        for name, rates in seen.operators.items():
+            count = rates.parallelism
+            slots += count
+            largest = count if count > largest else largest
+            if rates.arrival_rate is not None:
+                arriving = (arriving or 0.0) + rates.arrival_rate
+                if rates.input_rate is not None:
+                    read = (read or 0.0) + rates.input_rate
+            if rates.input_rate and (rates.true_input_rate or rates.busy):
+                self._sample(name, rates)
+        slots = largest if self._shared else slots
         latency_s = max(seen.latency_samples_s) if seen.latency_samples_s else None
-        sources = [metrics for metrics in seen.operators.values() if metrics.arrival_rate is not None]
-        arriving = sum(metrics.arrival_rate or 0.0 for metrics in sources) if sources else None
-        read = [metrics.input_rate for metrics in sources if metrics.input_rate is not None]
-        self.columns.append(
-            self._began_s + record.time_s,
-            arriving=arriving,
-            read=sum(read) if read else None,
-            slots=slots,
-            target=wanted,
-            latency_s=latency_s,
-        )
+        wanted = self._counted(record.target.parallelism)
+        self.columns.append(self._began_s + record.time_s, arriving, read, slots, wanted, latency_s)
         self.handles.append(handle)
-        self._account(seen, slots, latency_s)
-        self._sample(seen.operators)
+        self._account(seen.interval_s, slots, latency_s)
         self.problems += record.problem is not None
         if record.action == "apply" or self._is_new_proposal(record):
             decision = Decision(len(self.handles) - 1, [])
@@ -174,12 +180,26 @@ class JournalState:
             self.kinds[kind] = self.kinds.get(kind, 0) + 1
         proposes = record.action == "dry_run" and record.proposed is not None
         self._proposed = record.proposed.parallelism if proposes and record.proposed else None
-        self.last = record
+
+    @property
+    def last(self) -> CycleGlance | None:
+        """The newest cycle, with all that a page shows of it; null if there is none that can be shown."""
+        if self._last is None or self._last[0] != len(self.handles):
+            self._last = (len(self.handles), self._decoded_last())
+        return self._last[1]
+
+    def _decoded_last(self) -> CycleGlance | None:
+        if not len(self.handles):
+            return None
+        try:
+            return LAST.decode(self.line_of(len(self.handles) - 1))
+        except (msgspec.MsgspecError, RecursionError):
+            return None
 
     def _number_rejected(self, problem: str, handle: int) -> None:
         self._reject(self.read(handle), problem)
 
-    def _is_new_proposal(self, record: CycleGlance) -> bool:
+    def _is_new_proposal(self, record: CycleRow) -> bool:
         return (
             record.action == "dry_run" and record.proposed is not None and record.proposed.parallelism != self._proposed
         )
@@ -201,12 +221,11 @@ class JournalState:
         """Instances; operators that share theirs are counted once."""
         if not parallelism:
             return 0
-        shared = self.header is not None and self.header.is_shared
-        return max(parallelism.values()) if shared else sum(parallelism.values())
+        return max(parallelism.values()) if self._shared else sum(parallelism.values())
 
-    def _account(self, seen: Window, slots: int, latency_s: float | None) -> None:
-        self.slot_s += slots * seen.interval_s
-        self.duration_s += seen.interval_s
+    def _account(self, interval_s: float, slots: int, latency_s: float | None) -> None:
+        self.slot_s += slots * interval_s
+        self.duration_s += interval_s
         self.most_slots = max(self.most_slots, slots)
         self.fewest_slots = min(self.fewest_slots or slots, slots)
         slo_s = self.header.slo_s if self.header else None
@@ -214,11 +233,16 @@ class JournalState:
             self.known += 1
             self.late += latency_s > slo_s
 
-    def _sample(self, operators: dict[str, Metrics]) -> None:
-        for name, metrics in operators.items():
-            capacity = metrics.capacity
-            if capacity is None or (name not in self.samples and len(self.samples) >= MOST_OPERATORS):
-                continue
-            kept = self.samples.setdefault(name, {})
-            if metrics.parallelism in kept or len(kept) < MOST_PARALLELISMS:
-                kept.setdefault(metrics.parallelism, deque(maxlen=SAMPLES)).append(capacity)
+    def _sample(self, name: str, rates: Rates) -> None:
+        capacity = rates.true_input_rate or (rates.input_rate or 0.0) / (rates.busy or 1.0)
+        kept = self.samples.get(name)
+        if kept is None:
+            if len(self.samples) >= MOST_OPERATORS:
+                return
+            kept = self.samples[name] = {}
+        samples = kept.get(rates.parallelism)
+        if samples is None:
+            if len(kept) >= MOST_PARALLELISMS:
+                return
+            samples = kept[rates.parallelism] = deque(maxlen=SAMPLES)
+        samples.append(capacity)

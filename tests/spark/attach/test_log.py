@@ -68,7 +68,7 @@ def test_a_value_with_spaces_is_quoted_and_an_unknown_one_left_out():
 @pytest.fixture
 def server():
     pytest.importorskip("prometheus_client")
-    found = MetricsServer(0)
+    found = MetricsServer(0, run="shop")
     yield found
     found.close()
 
@@ -76,6 +76,8 @@ def server():
 def scrape(server):
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=5) as answer:
         lines = answer.read().decode().splitlines()
+    assert all('run="shop"' in text for text in lines if not text.startswith(("#", "sluice_build_info")))
+    lines = [text.replace('{run="shop"}', "").replace(',run="shop"', "").replace('run="shop",', "") for text in lines]
     return dict(text.rsplit(" ", 1) for text in lines if not text.startswith("#"))
 
 

@@ -45,7 +45,7 @@ def test_a_start_that_fails_half_way_closes_what_it_opened(spark, monkeypatch, t
     closed = []
 
     class Server:
-        def __init__(self, port):
+        def __init__(self, port, host, run):
             pass
 
         def close(self):
@@ -148,6 +148,10 @@ def _as_saved(memory):
         ({"journal": "/"}, "journal must be the path of a file, got the folder '/'"),
         ({"memory": "/proc/nothing/memory.json"}, "cannot write memory '/proc/nothing/memory.json': "),
         ({"memory": ""}, "memory must be the path of a file, got ''"),
+        ({"dashboard": "yes"}, "dashboard must be True or False, got 'yes'"),
+        ({"dashboard_port": 70_000}, "dashboard_port must be from 0 .* to 65535, got 70000"),
+        ({"dashboard_token": "short"}, "dashboard_token must be a text of at least 8 characters"),
+        ({"metrics_host": ""}, "metrics_host must be an address to listen on, got ''"),
         ({"metrics_port": "9000"}, "metrics_port must be a whole number, got '9000'"),
         ({"metrics_port": 70_000}, "metrics_port must be from 0 .* to 65535, got 70000"),
     ],

@@ -89,7 +89,7 @@ def test_one_to_three_to_one_is_two_actions(caplog):
     try:
         with caplog.at_level(logging.INFO, "sluice"):
             journal = run(60.0, [log_report, server])
-        counted = {kind: server._cycles.labels(kind)._value.get() for kind in ("waiting", "scaled", "unfulfilled")}
+        counted = {kind: server.figures.cycles[kind] for kind in ("waiting", "scaled", "unfulfilled")}
     finally:
         server.close()
     actions = [report for report in journal.reports() if report.result.is_action]

@@ -9,7 +9,7 @@ export function showFacts({ operators, head, costs }) {
   const [there, wanted] = [total("instances"), total("target")];
   const busiest = operators.filter(({ busy }) => busy !== null).sort((a, b) => b.busy - a.busy)[0];
   say("tight", busiest && operators.length > 1 ? `Busiest: ${busiest.name}, ${Math.round(busiest.busy * 100)} %.` : "");
-  const facts = [[head.shared ? "executors" : "slots", wanted && wanted !== there ? `${there} → ${wanted}` : `${there}`], ["waiting records", short(total("lag"))], ["late windows", costs.known ? `${number(costs.late)} of ${number(costs.known)}` : "no objective"]];
+  const facts = [[head.shared ? "executors" : "slots", wanted && wanted !== there ? `${there} → ${wanted}` : `${there}`], ["waiting records", operators.some(({ lag }) => lag !== null) ? short(total("lag")) : "unknown"], ["late windows", costs.known ? `${number(costs.late)} of ${number(costs.known)}` : "no objective"]];
   fill(byId("facts"), facts.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
 }
 
