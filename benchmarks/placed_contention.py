@@ -20,13 +20,14 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import spearmanr
 
-from sluice import Pipeline, Topic
+from sluice import Pipeline
 from sluice.control.engine import wait
 from sluice.model import Placement, Target
 from sluice.placement import PlacementRequest, TaskLoad
 from sluice.placement.problem import build
 from sluice.spark.cluster import lifecycle, standalone
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.topic.interface import open_log
 
 WORKERS, SLOTS, CPUS, INSTANCES = 3, 4, 0.6, 4
 RECORDS, APPEND = 20_000_000, 2_000_000
@@ -36,8 +37,8 @@ HEAVY = "heavy"
 class Backlog:
     """More records than can be read while it lasts."""
 
-    def start(self, topics: Mapping[str, Path]) -> None:
-        topic = Topic.open(topics["numbers"])
+    def start(self, topics: Mapping[str, str]) -> None:
+        topic = open_log(topics["numbers"])
         for number in range(RECORDS // APPEND):
             ids = np.arange(number * APPEND, (number + 1) * APPEND)
             topic.append(pa.table({"id": ids}, schema=topic.schema), producer="bench", batch_id=number)

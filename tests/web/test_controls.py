@@ -19,7 +19,7 @@ CONTROLS = {
 
 def post(client, shelf_id, control, body=None, headers=WITH_TOKEN):
     return client.post(
-        f"/api/journals/{shelf_id}/control/{control}", json=body or CONTROLS.get(control), headers=headers
+        f"/api/control/{control}?journal={shelf_id}", json=body or CONTROLS.get(control), headers=headers
     )
 
 
@@ -44,7 +44,7 @@ def test_without_the_token_every_control_is_refused(client_of, live, control, to
 
 def test_a_token_in_the_address_is_none(client_of, live):
     client = client_of(library=live.library)
-    answer = client.post(f"/api/journals/{live.shelf.id}/control/pause?token={TOKEN}", json={})
+    answer = client.post(f"/api/control/pause?token={TOKEN}", json={})
     assert answer.status_code == 401
 
 

@@ -96,7 +96,7 @@ def test_what_was_learned_placed_and_foreseen_is_shown(client_of, tmp_path):
 def test_fields_of_other_versions_are_taken_where_they_fit(client_of, tmp_path):
     data = json.loads(cycle(0).to_json())
     data["shadows"] = {"ds2": {"parallelism": {"source": 7}, "reason": "more"}, "odd": 3}
-    data["observation"]["placement"] = {"tasks": {"w1": {"source": 2}}}
+    data["observation"]["workers"] = {"w1": {"slots": 2, "source_tasks": {"source": 8}}, "odd": 3}
     path = write(tmp_path / "journal.jsonl", header())
     path.write_text(path.read_text() + json.dumps(data) + "\n")
     page = shown(client_of(path))

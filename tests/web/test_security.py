@@ -120,6 +120,7 @@ def test_hostile_lines_are_text_and_the_rest_is_read(client_of, tmp_path, first)
         {"recommendation": {"reason": EVIL, "learned": {"curves": 3, "forecast": {"time_s": [1], "mean": ["x"]}}}},
         {"target": {"parallelism": {}, "placement": {"tasks": {"w": 3, EVIL: {EVIL: "many"}}}}},
         {"action": "apply", "recommendation": {}},
+        {"observation": {"workers": {EVIL: {"source_tasks": {EVIL: 1, "source": "many"}}, "w": []}}},
         {"shadows": {EVIL: {"parallelism": [], "reason": 7}}},
     ],
 )

@@ -68,7 +68,7 @@ class Page:
                 Route("/api/journals/{id}/decisions", self.decisions),
                 Route("/api/journals/{id}/decisions/{place:int}", self.decision),
                 Route("/api/journals/{id}/clairvoyant", self.clairvoyant),
-                Route("/api/journals/{id}/control/{control}", self.control, methods=["POST"]),
+                Route("/api/control/{control}", self.control, methods=["POST"]),
                 Mount("/assets", StaticFiles(directory=str(assets))),
             ]
         )
@@ -118,7 +118,7 @@ class Page:
         return _json({"slot_hours": hours})
 
     async def control(self, request: Request) -> Response:
-        return await use_control(request, self._shelf(request), self._settings.token)
+        return await use_control(request, self._library, self._settings.token)
 
     async def events(self, request: Request) -> Response:
         shelf = self._shelf(request)

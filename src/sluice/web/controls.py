@@ -1,4 +1,7 @@
-"""`POST /api/journals/ID/control/NAME`: what people may do to a loop in this process."""
+"""`POST /api/control/NAME?journal=ID`: what people may do to a loop in this process.
+
+Without a journal it is the one loop that runs here.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from starlette.responses import JSONResponse
 from sluice.errors import BadInputError
 from sluice.journal.records import Choice, Control
 from sluice.model.base import Frozen, Name, Parallelism
-from sluice.web.library import Shelf
+from sluice.web.library import Library, Shelf
 from sluice.web.security import token_problem
 
 MOST_BYTES = 65_536
 ELSEWHERE = "this journal is written by another process, or by none: controls act on loops of this one only"
+UNCLEAR = "no such journal; say which with ?journal=ID where not exactly one loop runs here"
 OVER = "the run is over: nothing takes controls any more"
 
 
@@ -52,13 +56,14 @@ BODIES: dict[Control, type[Frozen]] = {
 }
 
 
-async def use_control(request: Request, shelf: Shelf | None, token: str | None) -> JSONResponse:
+async def use_control(request: Request, library: Library, token: str | None) -> JSONResponse:
     """The token first: who has none learns nothing of what is here."""
     if (problem := token_problem(token, request.headers)) is not None:
         status, text = problem
         return JSONResponse({"error": text}, status, {"www-authenticate": "Bearer"} if status == 401 else None)
+    shelf = _shelf(library, request.query_params.get("journal"))
     if shelf is None:
-        return JSONResponse({"error": "no such journal"}, 404)
+        return JSONResponse({"error": UNCLEAR}, 404)
     name = str(request.path_params["control"])
     if name not in BODIES:
         return JSONResponse({"error": f"unknown control {name!r}; known: {', '.join(BODIES)}"}, 404)
@@ -71,6 +76,15 @@ async def use_control(request: Request, shelf: Shelf | None, token: str | None) 
     except BadInputError as error:
         return JSONResponse({"error": str(error)}, 400)
     return JSONResponse({"accepted": name, "controls": shelf.switches.state}, 202)
+
+
+def _shelf(library: Library, key: str | None) -> Shelf | None:
+    if key is not None:
+        return library.get(key)
+    shelves = library.shelves()
+    own = [shelf for shelf in shelves if shelf.switches is not None]
+    candidates = own or shelves
+    return candidates[0] if len(candidates) == 1 else None
 
 
 async def _body(request: Request) -> Any:

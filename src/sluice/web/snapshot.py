@@ -116,8 +116,7 @@ def _edge_rate(metrics: Metrics, target: str) -> float | None:
 def _placement(latest: dict[str, Any]) -> dict[str, Any] | None:
     """Planned, and actual where the engine says who runs where."""
     planned = _tasks(_at(latest, "target", "placement"))
-    found = (_at(latest, "observation", "placement"), latest.get("placement"), latest.get("actual_placement"))
-    actual = next((tasks for one in found if (tasks := _tasks(one)) is not None), None)
+    actual = _ran(latest)
     if planned is None and actual is None:
         return None
     workers = sorted({*(planned or {}), *(actual or {})})[:MOST_WORKERS]
@@ -132,6 +131,31 @@ def _placement(latest: dict[str, Any]) -> dict[str, Any] | None:
             }
             for worker in workers
         ],
+    }
+
+
+def _ran(latest: dict[str, Any]) -> dict[str, dict[str, int]] | None:
+    """Instances by worker: every batch of a window has one task per instance, so tasks are divided by the batches."""
+    workers = _at(latest, "observation", "workers")
+    seen = (
+        _tasks({"tasks": {name: _at(one, "source_tasks") for name, one in workers.items()}})
+        if isinstance(workers, dict)
+        else None
+    )
+    target = _at(latest, "target", "parallelism")
+    if not seen or not isinstance(target, dict):
+        return None
+    total: dict[str, int] = {}
+    for tasks in seen.values():
+        for operator, count in tasks.items():
+            total[operator] = total.get(operator, 0) + count
+    return {
+        worker: {
+            operator: round(count * target[operator] / total[operator])
+            for operator, count in tasks.items()
+            if isinstance(target.get(operator), int)
+        }
+        for worker, tasks in seen.items()
     }
 
 

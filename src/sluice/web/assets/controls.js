@@ -4,7 +4,7 @@ import { byId, el, fill, get, say } from "./dom.js";
 let token = "";
 
 async function use(id, control, body) {
-  const answer = await fetch(`/api/journals/${id}/control/${control}`, {
+  const answer = await fetch(`/api/control/${control}?journal=${encodeURIComponent(id)}`, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
     body: JSON.stringify(body ?? {}),
