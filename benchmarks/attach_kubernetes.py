@@ -61,9 +61,9 @@ def forbids(cluster: ClusterState) -> bool:
     import sluice
     from sluice.testing.step_load.steps import plain_session
 
-    # without any right Spark itself does not start; without these it starts and waits for executors for ever
+    # a driver that may not create pods is ended by Spark itself; one that may not delete them could only grow
     pods, *others = RIGHTS
-    watching = [{**pods, "verbs": ["get", "list", "watch"]}, *others]
+    watching = [{**pods, "verbs": ["create", "get", "list", "patch", "watch"]}, *others]
     role = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles/{SERVICE_ACCOUNT}"
     admin_of(cluster).patch(role, {"rules": watching})
     os.environ.update(job_environment(cluster))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def denied_pod_verbs(spark: SparkSession, verbs: Sequence[str]) -> list[str]:
     """Those of the verbs that Kubernetes does not allow this driver on pods of its namespace, as its API says.
 
-    Seen on Spark 3.5.9 and 4.3.0.
+    Seen on Spark 4.3.0.
     """
     context, jvm = context_of(spark), jvm_of(spark)
     with needs(spark, "client of Kubernetes"):
