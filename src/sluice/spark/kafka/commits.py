@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice.errors import SluiceError
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients, is_passing, patiently
 
 COMMITS = "commits"
 TRANSACTION_TIMEOUT_MS = 180_000
@@ -47,7 +47,7 @@ class PartWriter:
         self._part = part
         self._producer = clients().Producer(
             broker.client(
-                transactional_id=part.key,
+                transactional_id=f"{broker.prefix}|{part.key}",
                 transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
                 linger_ms=5,
                 batch_num_messages=MESSAGES_PER_CALL,
@@ -117,7 +117,7 @@ def read_markers(broker: Broker) -> dict[str, int]:
                     found[key] = max(found.get(key, -1), int(message.value()))
                 elif message.error().code() == kafka.KafkaError._PARTITION_EOF:
                     return found
-                elif not message.error().retriable():
+                elif not is_passing(message.error()):
                     raise SluiceError(f"markers of {partition.topic!r} cannot be read: {message.error()}")
             if time.monotonic() > deadline_s:
                 raise SluiceError(f"markers of {partition.topic!r} were not read within {SETTLE_TIMEOUT_S:g} s")
@@ -139,5 +139,9 @@ def start_offsets(admin: Any, partitions: Iterable[Any]) -> list[int]:
 
 def _listed(admin: Any, partitions: Iterable[Any], which: Any, level: Any) -> list[int]:
     wanted = list(partitions)
-    asked = admin.list_offsets(dict.fromkeys(wanted, which), isolation_level=level, request_timeout=TIMEOUT_S)
-    return [int(asked[partition].result(TIMEOUT_S).offset) for partition in wanted]
+
+    def ask() -> list[int]:
+        asked = admin.list_offsets(dict.fromkeys(wanted, which), isolation_level=level, request_timeout=TIMEOUT_S)
+        return [int(asked[partition].result(TIMEOUT_S).offset) for partition in wanted]
+
+    return patiently(ask)

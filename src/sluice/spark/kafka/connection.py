@@ -7,18 +7,22 @@ that file itself: its content is never part of a URL, an option, a command line 
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, SluiceError
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
 SCHEME = "kafka://"
 TIMEOUT_S = 30.0
+RETRY_S = 0.2
+Answer = TypeVar("Answer")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _HOST = re.compile(r"[^\s,:/]+:\d{1,5}\Z")
 
@@ -83,6 +87,27 @@ def read_properties(path: str | None) -> dict[str, str]:
             raise BadInputError(f"{path!r}, line {number}: expected name=value")
         found[name.strip()] = value.strip()
     return found
+
+
+def patiently(ask: Callable[[], Answer]) -> Answer:
+    """Ask the broker, and again while it cannot be reached: one that restarts is back within seconds."""
+    kafka = clients()
+    deadline_s = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except kafka.KafkaException as problem:
+            error = problem.args[0]
+            if time.monotonic() > deadline_s or not is_passing(error):
+                raise SluiceError(f"Kafka: {error.str()}") from problem
+            time.sleep(RETRY_S)
+
+
+def is_passing(error: Any) -> bool:
+    """Whether trying again can help: the errors of a broker that restarts, and those Kafka calls retriable."""
+    kinds = clients().KafkaError
+    passing = {kinds._ALL_BROKERS_DOWN, kinds._TRANSPORT, kinds._TIMED_OUT, kinds._RESOLVE, kinds._WAIT_COORD}
+    return bool(error.retriable()) or error.code() in passing
 
 
 def clients() -> Any:

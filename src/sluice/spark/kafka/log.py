@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.kafka.boundaries import BoundaryWriter
 from sluice.spark.kafka.commits import Part, PartWriter, end_offsets, read_markers, start_offsets
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients, patiently
 from sluice.spark.kafka.reading import count_records, first_timestamps_s
 from sluice.spark.kafka.rows import json_values
 
@@ -57,7 +57,7 @@ class KafkaTopic:
         # a topic that was just made is not known everywhere at once
         deadline_s = time.monotonic() + NEW_TOPIC_S
         while True:
-            found = self.admin.list_topics(self.name, timeout=TIMEOUT_S).topics[self.name]
+            found = patiently(lambda: self.admin.list_topics(self.name, timeout=TIMEOUT_S)).topics[self.name]
             if found.error is None and found.partitions:
                 return len(found.partitions)
             if time.monotonic() > deadline_s:
@@ -185,10 +185,12 @@ class KafkaTopic:
     def _committed(self, consumer: str) -> dict[int, int] | None:
         """Null if this group has never finished anything here."""
         asked = clients().ConsumerGroupTopicPartitions(self._group(consumer), self.all_partitions)
-        (answer,) = self.admin.list_consumer_group_offsets(
-            [asked], require_stable=True, request_timeout=TIMEOUT_S
-        ).values()
-        found = answer.result(TIMEOUT_S).topic_partitions
+
+        def ask() -> list[Any]:
+            answers = self.admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=TIMEOUT_S)
+            return list(answers[self._group(consumer)].result(TIMEOUT_S).topic_partitions)
+
+        found = patiently(ask)
         if all(part.offset < 0 for part in found):
             return None
         # a partition that was added since has nothing finished
@@ -198,8 +200,12 @@ class KafkaTopic:
         kafka = clients()
         wanted = [kafka.TopicPartition(self.name, partition, offset) for partition, offset in offsets.items()]
         asked = kafka.ConsumerGroupTopicPartitions(self._group(consumer), wanted)
-        (answer,) = self.admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S).values()
-        for part in answer.result(TIMEOUT_S).topic_partitions:
+
+        def ask() -> list[Any]:
+            answers = self.admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)
+            return list(answers[self._group(consumer)].result(TIMEOUT_S).topic_partitions)
+
+        for part in patiently(ask):
             if part.error is not None:
                 raise SluiceError(f"the offset of {self._group(consumer)!r} was not committed: {part.error}")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice.errors import SluiceError
-from sluice.spark.kafka.connection import Broker, clients
+from sluice.spark.kafka.connection import Broker, clients, is_passing
 
 Range = tuple[int, int, int]
 """Partition, first offset, one past the last."""
@@ -61,19 +61,13 @@ def read_ranges(broker: Broker, topic: str, ranges: Sequence[Range]) -> Iterator
                     ends.pop(partition, None)
             elif error.code() == kafka.KafkaError._PARTITION_EOF:
                 ends.pop(partition, None)
-            elif not error.retriable() and error.code() not in _passing(kafka):
+            elif not is_passing(error):
                 raise SluiceError(f"topic {topic!r}, partition {partition}: {error.str()}")
         if wanted:
             heard_s = time.monotonic()
             yield wanted
         elif time.monotonic() > heard_s + SILENCE_S:
             raise SluiceError(f"topic {topic!r}: {broker.bootstrap} gave no records for {SILENCE_S:g} s")
-
-
-def _passing(kafka: Any) -> set[int]:
-    """What happens while a broker restarts: the client tries again by itself."""
-    errors = kafka.KafkaError
-    return {errors._ALL_BROKERS_DOWN, errors._TRANSPORT, errors._TIMED_OUT, errors._RESOLVE}
 
 
 def count_records(broker: Broker, topic: str, ranges: Sequence[Range]) -> int:

@@ -33,7 +33,7 @@ class Inflow:
         self.name = spec.name
         self._spec = spec
         self._spark = spark
-        self._checkpoint = folders.checkpoint(f"source {spec.name}")
+        self._checkpoint = folders.checkpoint(f"source.{spec.name}")
         self._trigger_s = settings.trigger_s
         self._sink = sink
         self._streaming: StreamingQuery | None = None
