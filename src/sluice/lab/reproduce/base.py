@@ -161,7 +161,8 @@ def order(
     agreed = sum(sign < 0 for sign in found.values())
     swapped = [pair for pair, sign in found.items() if sign > 0]
     ties = len(apart) - agreed - len(swapped)
-    verdict = Verdict.DIFFERS if swapped else Verdict.ORDER_HOLDS if 2 * agreed >= len(apart) else Verdict.NOT_COMPARABLE
+    decided = agreed and 2 * agreed >= len(apart)
+    verdict = Verdict.DIFFERS if swapped else Verdict.ORDER_HOLDS if decided else Verdict.NOT_COMPARABLE
     counts = f"{agreed} of {len(apart)} pairs agree, {ties} tie"
     wrong = "; ".join(f"{low} is not below {high}" for low, high in swapped)
     return Row(
