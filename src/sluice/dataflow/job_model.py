@@ -34,6 +34,8 @@ LEAST_SHARE = 1e-6
 LIMIT_WEIGHT = 2.0
 LEAST_TRUST = 0.4
 LIMITS_KEPT = 6
+LIMIT_WINDOWS = 4
+"""Of so many windows at the limit the mean counts: where windows fire, one reads nothing and the next a lot."""
 
 
 Limit = list[Any]
@@ -55,6 +57,7 @@ class JobModel:
     blocked: dict[str, float]
     at_limit: float | None
     """Load the present configuration was seen to carry at its limit."""
+    limit_windows: int
     limits: list[Limit]
     """What configurations were seen to carry at their limit: none with fewer instances carries more."""
     trust: float
@@ -88,8 +91,10 @@ class JobModel:
         inputs = _inputs(observation, shares, flows, curves)
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
         limits: list[Limit] = list(memory.get("limits", []))
+        windows = memory.get("limit_windows", 0) * same
         if limit is not None and doubts and any(inputs.values()):
-            at_limit = limit if at_limit is None else at_limit + (limit - at_limit) / 4
+            windows = min(memory.get("limit_windows", 0) * same + 1, LIMIT_WINDOWS)
+            at_limit = limit if at_limit is None else at_limit + (limit - at_limit) / windows
             promised = min(curves[name].rate(now[name]) / each for name, each in inputs.items() if each > 0)
             kept = min(1.0, max(LEAST_TRUST, at_limit / promised))
             trust = trust + (kept - trust) / 4 if "limited" in memory else kept
@@ -103,6 +108,7 @@ class JobModel:
             full=full,
             blocked=blocked,
             at_limit=at_limit,
+            limit_windows=windows,
             limits=limits,
             trust=trust,
             was_limited="limited" in memory or limit is not None,
@@ -119,6 +125,7 @@ class JobModel:
             "full": self.full,
             "blocked": self.blocked,
             "at_limit": self.at_limit,
+            "limit_windows": self.limit_windows,
             "limits": self.limits,
             "trust": self.trust,
             **({"limited": True} if self.was_limited else {}),
