@@ -148,7 +148,7 @@ def test_shadows_are_recorded_and_summed_up(sluice, tmp_path):
 
 def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
     memory = tmp_path / "memory.json"
-    code, _, _ = sluice("run", "q1", "--set", "warm_up=3", "--duration", 300, "--memory", memory, "--json")
+    code, _, _ = sluice("run", "q1", "--set", "late_price=4", "--duration", 300, "--memory", memory, "--json")
     assert code == 0
     assert json.loads(memory.read_text())["policy"] == "sluice"
     code, _, err = sluice("run", "q1", "--policy", "static", "--duration", 300, "--memory", memory, "--json")

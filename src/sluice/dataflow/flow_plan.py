@@ -136,6 +136,8 @@ class _Flow:
         rate, slots, late_s = option.rate, option.slots, self.late_s
         slot_s = 0.0
         age_s = lag / path[first] if path[first] > 0 else 0.0
+        # who is behind already decides about that now: holding counts on no reaction
+        reacts = not keep or age_s <= reacts_at_s
         for number in range(first, steps):
             if keep:
                 self.lags.append(lag)
@@ -159,8 +161,7 @@ class _Flow:
                 age_s = 0.0
                 break
             else:
-                # the present step is what is decided on: a reaction is a later one
-                if age_s > reacts_at_s and load > rate and cooling_s <= 0 and number > first:
+                if reacts and age_s > reacts_at_s and load > rate and cooling_s <= 0 and number > first:
                     if self.reacted_at is None:
                         self.reacted_at = number
                     rate_before = rate

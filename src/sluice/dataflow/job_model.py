@@ -23,6 +23,7 @@ SILENT_S = 300.0
 """An operator that has put out nothing for so long, though it took in records, is taken to filter all."""
 LEAST_FULL = 0.5
 BLOCKED = 0.1
+BLOCKED_GAIN = 0.25
 BACKLOG_S = 2.0
 """A window that begins and ends with so many seconds of load waiting was at its limit throughout."""
 USUAL_FULL = 0.85
@@ -32,8 +33,13 @@ LEAST_SHARE = 1e-6
 """A source of less says nothing about the whole load."""
 LIMIT_WEIGHT = 2.0
 LEAST_TRUST = 0.4
+LIMITS_KEPT = 6
+LIMIT_WINDOWS = 4
+"""Of so many windows at the limit the mean counts: where windows fire, one reads nothing and the next a lot."""
 
 
+Limit = list[Any]
+"""A load and the configuration that carried it at its limit, as JSON has pairs."""
 Flows = dict[str, dict[str, list[float]]]
 """Operator -> successor -> records over the edge, records taken in, seconds observed."""
 
@@ -48,8 +54,12 @@ class JobModel:
     flows: Flows
     curves: dict[str, CapacityCurve]
     full: dict[str, float]
+    blocked: dict[str, float]
     at_limit: float | None
     """Load the present configuration was seen to carry at its limit."""
+    limit_windows: int
+    limits: list[Limit]
+    """What configurations were seen to carry at their limit: none with fewer instances carries more."""
     trust: float
     """What a job at its limit carried, as a share of what its operators' capacities promised."""
     was_limited: bool
@@ -71,7 +81,8 @@ class JobModel:
         flows = _flows(observation, memory)
         working = _at_work(observation, changed_s)
         limit = _limit(observation, shares) if working else None
-        slowest = _slowest(observation) if limit is not None and saturates else None
+        blocked = _blocked(observation, memory)
+        slowest = _slowest(observation, blocked) if limit is not None and saturates else None
         full = _full_shares(observation, memory, slowest)
         usual = math.fsum(full.values()) / len(full) if full else USUAL_FULL if saturates else 1.0
         curves = {name: CapacityCurve.from_list(one) for name, one in memory.get("curves", {}).items() if name in now}
@@ -79,11 +90,15 @@ class JobModel:
             curves |= _measured_curves(observation, curves, full, usual, slowest, bends=bends)
         inputs = _inputs(observation, shares, flows, curves)
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
+        limits: list[Limit] = list(memory.get("limits", []))
+        windows = memory.get("limit_windows", 0) * same
         if limit is not None and doubts and any(inputs.values()):
-            at_limit = limit if at_limit is None else (at_limit + limit) / 2
+            windows = min(memory.get("limit_windows", 0) * same + 1, LIMIT_WINDOWS)
+            at_limit = limit if at_limit is None else at_limit + (limit - at_limit) / windows
             promised = min(curves[name].rate(now[name]) / each for name, each in inputs.items() if each > 0)
-            kept = min(1.0, max(LEAST_TRUST, limit / promised))
-            trust = (trust + kept) / 2 if "limited" in memory else kept
+            kept = min(1.0, max(LEAST_TRUST, at_limit / promised))
+            trust = trust + (kept - trust) / 4 if "limited" in memory else kept
+            limits = _with_limit(limits, at_limit, now)
         return JobModel(
             load=math.fsum(loads.values()) if loads else None,
             lag=_lag(observation, memory),
@@ -91,7 +106,10 @@ class JobModel:
             flows=flows,
             curves=curves,
             full=full,
+            blocked=blocked,
             at_limit=at_limit,
+            limit_windows=windows,
+            limits=limits,
             trust=trust,
             was_limited="limited" in memory or limit is not None,
             parallelism=now,
@@ -105,7 +123,10 @@ class JobModel:
             "flows": self.flows,
             "curves": {name: curve.to_list() for name, curve in self.curves.items()},
             "full": self.full,
+            "blocked": self.blocked,
             "at_limit": self.at_limit,
+            "limit_windows": self.limit_windows,
+            "limits": self.limits,
             "trust": self.trust,
             **({"limited": True} if self.was_limited else {}),
             "parallelism": self.parallelism,
@@ -117,6 +138,17 @@ class JobModel:
     def unknown(self) -> tuple[str, ...]:
         """Operators that keep their instances, because nothing is known of their input or capacity."""
         return tuple(name for name in self.parallelism if name not in self.inputs)
+
+
+def is_within(smaller: Mapping[str, int], larger: Mapping[str, int]) -> bool:
+    """Whether no operator has more instances."""
+    return all(count <= larger.get(name, 0) for name, count in smaller.items())
+
+
+def _with_limit(limits: list[Limit], rate: float, now: Mapping[str, int]) -> list[Limit]:
+    """With one more; those go that said less of a configuration as large."""
+    kept = [[seen, counts] for seen, counts in limits if not (is_within(now, counts) and seen < rate)]
+    return [*(one for one in kept if one[1] != now), [rate, dict(now)]][-LIMITS_KEPT:]
 
 
 def _full_shares(observation: Observation, memory: Memory, slowest: str | None) -> dict[str, float]:
@@ -155,7 +187,9 @@ def _inputs(
     """Records/s into every operator per record/s that arrives, where that and its capacity are known."""
     selectivity = {
         name: {
-            to: min(out / into, LARGEST) for to, (out, into, seen_s) in edges.items() if out > 0 or seen_s > SILENT_S
+            to: min(out / into, LARGEST)
+            for to, (out, into, seen_s) in edges.items()
+            if into > 0 and (out > 0 or seen_s > SILENT_S)
         }
         for name, edges in flows.items()
     }
@@ -195,8 +229,10 @@ def _flows(observation: Observation, memory: Memory) -> Flows:
         taken = consumed_rate(observation.operators[name])
         old = before.get(name, {})
         flows[name] = dict(old)
-        if taken:
+        if taken is not None:
             for to, rate in rates.items():
+                if not taken and not rate:
+                    continue
                 out, into, seen_s = old.get(to, (0.0, 0.0, 0.0))
                 flows[name][to] = [
                     out * keep + rate,
@@ -242,12 +278,22 @@ def _limit(observation: Observation, shares: Mapping[str, float]) -> float | Non
     return min(carried) if carried else None
 
 
-def _slowest(observation: Observation) -> str | None:
+def _blocked(observation: Observation, memory: Memory) -> dict[str, float]:
+    """Backpressure, smoothed over some windows: what follows a window that fires blocks it for a part of the time."""
+    blocked = {name: share for name, share in memory.get("blocked", {}).items() if name in observation.operators}
+    for name, metrics in observation.operators.items():
+        if metrics.backpressure is not None:
+            before = blocked.get(name, metrics.backpressure)
+            blocked[name] = before + BLOCKED_GAIN * (metrics.backpressure - before)
+    return blocked
+
+
+def _slowest(observation: Observation, blocked: Mapping[str, float]) -> str | None:
     """The busiest operator that nothing downstream holds up, of a job at its limit."""
     busy = {
         name: metrics.busy
         for name, metrics in observation.operators.items()
-        if metrics.busy is not None and (metrics.backpressure or 0.0) <= BLOCKED
+        if metrics.busy is not None and blocked.get(name, 0.0) <= BLOCKED
     }
     if not busy:
         return None

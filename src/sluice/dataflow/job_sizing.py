@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sluice.dataflow.capacity_curve import USELESS_SLOPE
-from sluice.dataflow.job_model import JobModel
+from sluice.dataflow.job_model import JobModel, is_within
 from sluice.dataflow.numbers import MOST_INSTANCES
 
 
@@ -61,7 +61,11 @@ class JobSizing:
                 height += distance * (above if distance > 0 else below)
             if height < least:
                 least = height
-        return math.exp(least)
+        rate = math.exp(least)
+        for seen, counts in model.limits:
+            if seen < rate and is_within(parallelism, counts):
+                rate = seen
+        return rate
 
     def sized(self, load: float) -> dict[str, int]:
         """The fewest instances of every operator that carry a load."""
