@@ -21,6 +21,7 @@ SUMMARY = [
     "downtime_s",
     "lost_records",
     "duplicated_records",
+    "placement_followed",
 ]
 
 OBSERVATION = {

@@ -62,7 +62,7 @@ def test_the_command_line_places_too(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--cluster", "slots=4"], "--cluster needs a --placement"),
         (["--placement", "nowhere"], "unknown placement strategy 'nowhere'"),
         (["--placement", "caps", "--cluster", "slots=0"], "slots must be above 0, got 0"),
-        (["--placement", "caps", "--engine", "spark"], "--placement is for the simulator"),
+        (["--placement", "caps", "--engine", "spark"], "--placement on Spark needs workers"),
     ],
 )
 def test_bad_input_is_one_line(arguments: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:

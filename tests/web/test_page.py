@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sluice.journal.file import read_runs
-from sluice.model import CapacityCurve, Learned, LoadForecast, Placement, Recommendation, Target
+from sluice.model import Learned, LearnedCurve, LoadForecast, Placement, Recommendation, Target
 from sluice.web.grafana import dashboard_json
 from sluice.web.library import Library
 from sluice.web.metrics import METRICS
@@ -77,7 +77,7 @@ def test_a_decision_opens_with_its_records_as_written(client_of, journal):
 
 def test_what_was_learned_placed_and_foreseen_is_shown(client_of, tmp_path):
     learned = Learned(
-        curves={"source": CapacityCurve(parallelism=(1, 2), mean=(10, 20), low=(8, 15), high=(12, 25))},
+        curves={"source": LearnedCurve(parallelism=(1, 2), mean=(10, 20), low=(8, 15), high=(12, 25))},
         forecast=LoadForecast(time_s=(30, 45), mean=(100, 110), low=(90, 95), high=(110, 130)),
     )
     one = cycle(0).model_copy(

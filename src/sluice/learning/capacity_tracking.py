@@ -36,7 +36,7 @@ class CapacityEstimate:
 
 
 @dataclass(frozen=True)
-class JobModel:
+class TrackedJob:
     """The flow model with every operator's estimated capacity, in records/s emitted, topological order."""
 
     flow: FlowModel
@@ -50,7 +50,7 @@ class JobModel:
     most: Vector
 
     @staticmethod
-    def of(flow: FlowModel, estimates: Mapping[str, CapacityEstimate], now: Mapping[str, int]) -> JobModel:
+    def of(flow: FlowModel, estimates: Mapping[str, CapacityEstimate], now: Mapping[str, int]) -> TrackedJob:
         free = flow.flows(np.full(len(flow.names), np.inf))
         received = np.array([float(rates.sum()) for rates in free.received])
         emitted = np.asarray(free.demand, dtype=float)
@@ -63,7 +63,7 @@ class JobModel:
             if name in estimates:
                 capacity[i] = estimates[name].at(now[name]) * selectivity[i]
                 most[i] = max(estimates[name].most * selectivity[i], capacity[i])
-        return JobModel(flow, estimates, now, selectivity, demand, ~known, capacity, most)
+        return TrackedJob(flow, estimates, now, selectivity, demand, ~known, capacity, most)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
-from sluice.model.learned import CapacityCurve, Learned, LoadForecast
+from sluice.model.learned import Learned, LearnedCurve, LoadForecast
 from sluice.model.observation import (
     ActionCost,
     Observation,
@@ -18,7 +18,6 @@ from sluice.model.topology import Topology
 
 __all__ = [
     "ActionCost",
-    "CapacityCurve",
     "Cluster",
     "Edge",
     "EdgeKind",
@@ -26,6 +25,7 @@ __all__ = [
     "InstanceMix",
     "InstanceSize",
     "Learned",
+    "LearnedCurve",
     "LoadForecast",
     "Observation",
     "Operator",

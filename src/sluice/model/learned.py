@@ -25,7 +25,7 @@ class Band(Frozen):
             raise ValueError(f"mean, low and high need {points} values each, one per point")
 
 
-class CapacityCurve(Band):
+class LearnedCurve(Band):
     """Records/s that an operator is believed to read, by parallelism."""
 
     parallelism: tuple[Parallelism, ...]
@@ -50,7 +50,7 @@ class LoadForecast(Band):
 class Learned(Frozen):
     """Curves by operator and a forecast; what a policy does not learn is left out."""
 
-    curves: dict[Name, CapacityCurve] = Field(default_factory=dict)
+    curves: dict[Name, LearnedCurve] = Field(default_factory=dict)
     forecast: LoadForecast | None = None
 
 
@@ -60,10 +60,10 @@ def curve_points(most: int) -> list[int]:
     return sorted({*range(1, most + 1, step), most})
 
 
-def capacity_curve(parallelism: Sequence[int], mean: Sequence[float], deviation: Sequence[float]) -> CapacityCurve:
+def capacity_curve(parallelism: Sequence[int], mean: Sequence[float], deviation: Sequence[float]) -> LearnedCurve:
     """From expected capacities and their standard deviations; the band is two of them wide to either side."""
     pairs = list(zip(mean, deviation, strict=True))
-    return CapacityCurve(
+    return LearnedCurve(
         parallelism=tuple(parallelism),
         mean=tuple(rounded(value) for value, _ in pairs),
         low=tuple(rounded(value - 2 * spread) for value, spread in pairs),

@@ -21,7 +21,7 @@ from sluice.registry import parameter
 with needs_extra("policy 'dragster'", "learning"):
     import numpy as np
 
-    from sluice.learning.capacity_tracking import CapacityEstimate, JobModel, track
+    from sluice.learning.capacity_tracking import CapacityEstimate, TrackedJob, track
     from sluice.learning.flow_model import fitted_flow_model, parse_functions, recorded_windows
     from sluice.learning.gaussian_process import BadMatrixError, Vector
     from sluice.learning.history import History, learn, learned_capacities, write_histories
@@ -96,7 +96,7 @@ class Dragster:
         if flow is None or not estimates:
             return self._wait(now, len(estimates)), kept
 
-        job = self._affordable(JobModel.of(flow, estimates, now))
+        job = self._affordable(TrackedJob.of(flow, estimates, now))
         shortage = job.shortage()
         kept["dual"] = self._dual(memory, job, shortage, slot)
         kept |= self._account(memory, job, shortage, observation.interval_s)
@@ -133,15 +133,15 @@ class Dragster:
         reason = f"dragster: slot {kept['slot']}, {explained}{note}"
         return Recommendation(parallelism=parallelism, reason=reason, measures=measures)
 
-    def _affordable(self, job: JobModel) -> JobModel:
+    def _affordable(self, job: TrackedJob) -> TrackedJob:
         """The job at the load that the largest configuration carries.
 
         Prices of a load that nothing carries would grow forever and mean nothing (the paper's assumption 1).
         """
         share = job.carried(self._afford(dict.fromkeys(job.names, self.largest), job))
-        return JobModel.of(job.flow.scaled(share), job.estimates, job.now) if 0 < share < 1 else job
+        return TrackedJob.of(job.flow.scaled(share), job.estimates, job.now) if 0 < share < 1 else job
 
-    def _dual(self, memory: Memory, job: JobModel, shortage: Vector, slot: int) -> dict[str, float]:
+    def _dual(self, memory: Memory, job: TrackedJob, shortage: Vector, slot: int) -> dict[str, float]:
         """Equation 15 with `gamma = 1 / sqrt(t)`, shortages as shares of an operator's demand."""
         before = memory.get("dual", {})
         gamma = 1.0 / np.sqrt(slot)
@@ -151,7 +151,7 @@ class Dragster:
             for i, name in enumerate(job.names)
         }
 
-    def _target(self, memory: Memory, job: JobModel, dual: Vector) -> Vector:
+    def _target(self, memory: Memory, job: TrackedJob, dual: Vector) -> Vector:
         """The next target capacities (records/s emitted): equation 14 or 16."""
         if self.method == "saddle":
             return job.flow.best_capacities(dual, job.most)
@@ -167,12 +167,12 @@ class Dragster:
         target: Vector = np.where(start > ceiling, settled, climbed)
         return target
 
-    def _afford(self, parallelism: dict[str, int], job: JobModel) -> dict[str, int]:
+    def _afford(self, parallelism: dict[str, int], job: TrackedJob) -> dict[str, int]:
         if self.budget is None:
             return parallelism
         return within_budget(parallelism, self.budget, job.coverage)
 
-    def _account(self, memory: Memory, job: JobModel, shortage: Vector, interval_s: float) -> dict[str, float]:
+    def _account(self, memory: Memory, job: TrackedJob, shortage: Vector, interval_s: float) -> dict[str, float]:
         """Dynamic regret (eq. 10) and fit (eq. 12) so far, in records; `shortfall` leaves out what is to spare."""
         ideal = self._afford(dict.fromkeys(job.names, self.largest), job)
         missed = float(job.throughput(job.capacities_at(ideal)) - job.throughput(job.capacity))

@@ -35,7 +35,7 @@ class Metrics(Struct, gc=False):
         return self.input_rate / self.busy if self.input_rate and self.busy else None
 
 
-class Window(Struct, gc=False):
+class GlanceWindow(Struct, gc=False):
     """What was observed in one window."""
 
     time_s: float
@@ -56,7 +56,7 @@ class CycleGlance(Struct, gc=False, tag_field="kind", tag="cycle"):
 
     cycle: int
     time_s: float
-    observation: Window
+    observation: GlanceWindow
     action: str
     target: Counts
     proposed: Counts | None = None

@@ -16,7 +16,7 @@ from typing import Any
 from sluice.control.switches import Switchboard
 from sluice.errors import BadInputError
 from sluice.journal.file import journal_path
-from sluice.web.lines import FileLines, Lines, is_recent
+from sluice.web.lines import FileLines, JournalLines, is_recent
 from sluice.web.state import JournalState
 
 MOST_JOURNALS = 500
@@ -35,7 +35,7 @@ class Shelf:
     id: str
     title: str
     path: Path | None
-    lines: Lines
+    lines: JournalLines
     switches: Switchboard | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -92,7 +92,9 @@ class Library:
         self._shelves: dict[str, Shelf] = {}
         self._lock = threading.Lock()
 
-    def add(self, title: str, lines: Lines, *, path: Path | None = None, switches: Switchboard | None = None) -> Shelf:
+    def add(
+        self, title: str, lines: JournalLines, *, path: Path | None = None, switches: Switchboard | None = None
+    ) -> Shelf:
         """A journal that this process writes."""
         shelf = Shelf(_id(str(path.resolve()) if path else f"live {title}"), title, path, lines, switches)
         with self._lock:

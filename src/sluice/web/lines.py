@@ -13,7 +13,7 @@ LONGEST_LINE = 16_000_000
 OVERLONG = b"(a line of more than 16 MB)"
 
 
-class Lines(Protocol):
+class JournalLines(Protocol):
     """Complete lines in order, each with a handle to read it again."""
 
     def fresh(self) -> Iterator[tuple[int, bytes]]:
@@ -86,7 +86,7 @@ class FileLines:
 
 
 class MemoryLines:
-    """Lines as they are appended by this process; handles count them."""
+    """JournalLines as they are appended by this process; handles count them."""
 
     began_anew = False
 
@@ -117,4 +117,4 @@ def is_recent(path: Path, now_s: float, within_s: float) -> bool:
         return False
 
 
-LineSource = Callable[[], Lines]
+LineSource = Callable[[], JournalLines]

@@ -61,7 +61,7 @@ METRICS = (
 
 
 @dataclass
-class Figures:
+class RunFigures:
     """One run's metrics now. Operators map names to their fields."""
 
     executors: float | None = None
@@ -94,7 +94,7 @@ class Figures:
             yield (), known
 
 
-def expose(runs: Mapping[str, Figures]) -> tuple[bytes, str]:
+def expose(runs: Mapping[str, RunFigures]) -> tuple[bytes, str]:
     """The text that Prometheus reads, and its type."""
     with needs_extra("metrics", "dashboard"):
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -121,14 +121,14 @@ def expose(runs: Mapping[str, Figures]) -> tuple[bytes, str]:
 
 def exposition(library: Library) -> tuple[bytes, str]:
     """Of all journals of a page that are live."""
-    runs: dict[str, Figures] = {}
+    runs: dict[str, RunFigures] = {}
     for shelf in library.shelves():
         if not shelf.is_live:
             continue
         state = shelf.refresh()
         if state.last is None or not shelf.is_live:
             continue
-        runs[shelf.title if shelf.title not in runs else f"{shelf.title} {shelf.id}"] = Figures(
+        runs[shelf.title if shelf.title not in runs else f"{shelf.title} {shelf.id}"] = RunFigures(
             executors=state.slots(state.last.observation),
             target=state.columns.last("target")[-1],
             cycles={**dict.fromkeys(KINDS, 0), **state.kinds},
@@ -147,10 +147,10 @@ class MetricsServer:
             import prometheus_client  # noqa: F401
         from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-        figures, name = Figures(), run
+        figures, name = RunFigures(), run
         self.figures = figures
 
-        class Answer(BaseHTTPRequestHandler):
+        class MetricsAnswer(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path.partition("?")[0] not in ("/", "/metrics"):
                     self.send_error(404)
@@ -169,7 +169,7 @@ class MetricsServer:
             daemon_threads = True
 
         try:
-            self._server = Server((host, port), Answer)
+            self._server = Server((host, port), MetricsAnswer)
         except OSError as error:
             raise BadInputError(f"cannot serve metrics on port {port} of {host}: {error.strerror}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="sluice-metrics", daemon=True)

@@ -22,13 +22,13 @@ from sluice.web.glance import (
     CycleRow,
     EndGlance,
     Glance,
+    GlanceWindow,
     HeaderGlance,
     InterventionGlance,
     OutcomeGlance,
     Rates,
-    Window,
 )
-from sluice.web.lines import Lines, MemoryLines
+from sluice.web.lines import JournalLines, MemoryLines
 
 LINES_SHOWN = 20
 TEXT_SHOWN = 300
@@ -50,7 +50,7 @@ class Decision:
 class JournalState:
     """Reads what is new on `refresh`. Called from one thread at a time."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: JournalLines) -> None:
         self._lines = lines
         self.version = 0
         self._clear()
@@ -214,7 +214,7 @@ class JournalState:
         self.unfulfilled += record.status == "unfulfilled"
         decision.outcomes.append(handle)
 
-    def slots(self, seen: Window) -> int:
+    def slots(self, seen: GlanceWindow) -> int:
         return self._counted({name: metrics.parallelism for name, metrics in seen.operators.items()})
 
     def _counted(self, parallelism: dict[str, int]) -> int:

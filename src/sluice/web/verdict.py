@@ -15,7 +15,7 @@ KEEPS_UP = 0.97
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Health:
     """`good` is null where nothing can be said."""
 
     word: Word
@@ -23,28 +23,28 @@ class Verdict:
     sentence: str
 
 
-def verdict(state: JournalState) -> Verdict:
+def verdict(state: JournalState) -> Health:
     """By the last windows: reads against arrivals, and latency against the objective."""
     if state.last is None:
-        return Verdict("waiting", None, "No window has been observed yet.")
+        return Health("waiting", None, "No window has been observed yet.")
     arriving, read = (_mean(state.columns.last(name, WINDOWS)) for name in ("arriving", "read"))
     latency_s = state.columns.last("latency_s", WINDOWS)
     slo_s = state.header.slo_s if state.header else None
     late = slo_s is not None and bool(latency_s) and latency_s[-1] > slo_s
     figures = _figures(arriving, read, latency_s[-1] if latency_s else None, slo_s)
     if arriving == 0 and not read:
-        return Verdict("idle", True, f"Nothing arrives. {figures}".strip())
+        return Health("idle", True, f"Nothing arrives. {figures}".strip())
     if arriving is not None and read is not None:
         if read < KEEPS_UP * arriving:
-            return Verdict("falls behind", False, f"Records arrive faster than they are read. {figures}")
+            return Health("falls behind", False, f"Records arrive faster than they are read. {figures}")
         if late and read > arriving / KEEPS_UP:
-            return Verdict("catches up", False, f"Works off a backlog. {figures}")
+            return Health("catches up", False, f"Works off a backlog. {figures}")
     if late:
-        return Verdict("late", False, f"Records wait longer than the objective. {figures}")
+        return Health("late", False, f"Records wait longer than the objective. {figures}")
     if arriving is None or read is None:
         known = bool(latency_s) and slo_s is not None
-        return Verdict("keeps up" if known else "unknown", True if known else None, figures or "No rate is known.")
-    return Verdict("keeps up", True, figures)
+        return Health("keeps up" if known else "unknown", True if known else None, figures or "No rate is known.")
+    return Health("keeps up", True, figures)
 
 
 def _figures(arriving: float | None, read: float | None, latency_s: float | None, slo_s: float | None) -> str:

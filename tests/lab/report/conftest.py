@@ -27,5 +27,5 @@ def run_folder(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("reports") / "one"
     with pytest.raises(SystemExit):
-        main(["run", "q1", "--duration", "1200", "--seed", "1", "--out", str(folder), "--json"])
+        main(["run", "q1", "--policy", "ds2", "--duration", "1200", "--seed", "1", "--out", str(folder), "--json"])
     return folder

@@ -55,7 +55,7 @@ class StandardPipeline(ABC):
         shape = read_curve(self.curve) if self.curve else None
         sources = {edge.source for edge in job.edges} - {edge.target for edge in job.edges}
         paces = {
-            operator.name: Pace(
+            operator.name: SlotPace(
                 operator.capacity(1) * self.spark_scale,
                 shape if shape is not None and operator.name not in sources else operator.capacity,
             )
@@ -65,7 +65,7 @@ class StandardPipeline(ABC):
 
 
 @dataclass(frozen=True)
-class Pace:
+class SlotPace:
     """The rate of a single slot, and the curve that says what is left of it among many."""
 
     slot_rate: float
@@ -78,7 +78,7 @@ class Pace:
 class JobBuilder:
     """Adds operators with their paces, under their names on the simulator; without a pace a slot has real speed."""
 
-    def __init__(self, pipeline: Pipeline, paces: Mapping[str, Pace]) -> None:
+    def __init__(self, pipeline: Pipeline, paces: Mapping[str, SlotPace]) -> None:
         self.pipeline = pipeline
         self._paces = paces
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sluice.lab.reproduce.base import Report, Row, Table, claim, figure, reproduction, shown
 from sluice.lab.reproduce.capsys_jobs import (
-    PlacedQuery,
+    StudiedQuery,
     c5d_4xlarge,
     inference,
     m5d_2xlarge,
@@ -43,7 +43,7 @@ PAPER_TABLE_4 = {
 }
 """Per step: was the target met, and were the slots not more than needed."""
 Boxes = Mapping[str, Mapping[str, list[Measured]]]
-"""PlacedQuery -> strategy -> runs."""
+"""StudiedQuery -> strategy -> runs."""
 TENANTS_SHARE = 0.72
 """Of the rates of the queries alone, so that six queries fit on 18 workers instead of six times four."""
 SET_UP = (
@@ -143,7 +143,7 @@ class Capsys:
         title = f"six queries alone on 4 workers of 8 slots, {self.runs} runs"
         return Table(name="figure7", title=title, rows=tuple(rows), notes=SET_UP)
 
-    def _runs(self, query: PlacedQuery) -> dict[str, list[Measured]]:
+    def _runs(self, query: StudiedQuery) -> dict[str, list[Measured]]:
         cluster = m5d_2xlarge(4)
         rate = query.target_rate(cluster)
         wanted = request(query, cluster, rate, query.parallelism(rate))

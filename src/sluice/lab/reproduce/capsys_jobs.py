@@ -43,7 +43,7 @@ def r5d_xlarge(workers: int) -> Cluster:
 
 
 @dataclass(frozen=True, eq=False)
-class PlacedQuery:
+class StudiedQuery:
     """A query with its sources' shares of the arriving records."""
 
     name: str
@@ -108,9 +108,9 @@ def _edge(source: str, target: str, kind: EdgeKind = "hash") -> Edge:
     return Edge(source=source, target=target, kind=kind)
 
 
-def sliding() -> PlacedQuery:
+def sliding() -> StudiedQuery:
     """Q1-sliding (Nexmark 5): a map and a sliding window of large state."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="Q1-sliding",
         operators=(
             _op("source", 60_000, net=120),
@@ -123,9 +123,9 @@ def sliding() -> PlacedQuery:
     )
 
 
-def join() -> PlacedQuery:
+def join() -> StudiedQuery:
     """Q2-join (Nexmark 8): two sources, two maps, a tumbling window join."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="Q2-join",
         operators=(
             _op("auctions", 40_000, net=300),
@@ -146,9 +146,9 @@ def join() -> PlacedQuery:
     )
 
 
-def inference() -> PlacedQuery:
+def inference() -> StudiedQuery:
     """Q3-inf: images are transformed, compressed and classified by a model that uses several cores; no state."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="Q3-inf",
         operators=(
             _op("source", 1_600, net=600_000),
@@ -167,9 +167,9 @@ def inference() -> PlacedQuery:
     )
 
 
-def incremental_join() -> PlacedQuery:
+def incremental_join() -> StudiedQuery:
     """Q4-join (Nexmark 3): auctions joined with filtered persons, state growing with every record."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="Q4-join",
         operators=(
             _op("auctions", 50_000, net=350),
@@ -188,9 +188,9 @@ def incremental_join() -> PlacedQuery:
     )
 
 
-def aggregate() -> PlacedQuery:
+def aggregate() -> StudiedQuery:
     """Q5-aggregate (Nexmark 6): two sources, a join and a process function, both with state."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="Q5-aggregate",
         operators=(
             _op("auctions", 50_000, net=350),
@@ -209,9 +209,9 @@ def aggregate() -> PlacedQuery:
     )
 
 
-def session() -> PlacedQuery:
+def session() -> StudiedQuery:
     """Q6-session (Nexmark 11): a session window that can hold much."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="Q6-session",
         operators=(
             _op("source", 16_000, net=150),
@@ -223,17 +223,17 @@ def session() -> PlacedQuery:
     )
 
 
-def six_queries() -> tuple[PlacedQuery, ...]:
+def six_queries() -> tuple[StudiedQuery, ...]:
     return (sliding(), join(), inference(), incremental_join(), aggregate(), session())
 
 
-def tenant_name(query: PlacedQuery, name: str) -> str:
+def tenant_name(query: StudiedQuery, name: str) -> str:
     return f"{query.name} {name}"
 
 
-def all_together(queries: tuple[PlacedQuery, ...]) -> PlacedQuery:
+def all_together(queries: tuple[StudiedQuery, ...]) -> StudiedQuery:
     """One graph of all queries, every operator with its query's name in front."""
-    return PlacedQuery(
+    return StudiedQuery(
         name="all",
         operators=tuple(replace(op, name=tenant_name(query, op.name)) for query in queries for op in query.operators),
         edges=tuple(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.errors import SluiceError
-from sluice.lab.reproduce.capsys_jobs import PlacedQuery
+from sluice.lab.reproduce.capsys_jobs import StudiedQuery
 from sluice.lab.simulator import RateCurve, SimulatedEngine, SimulatorSettings
 from sluice.model import Cluster, Observation, Placement, Target
 from sluice.placement import PlacementRequest, PlacementResult, Placer
@@ -37,7 +37,7 @@ def constant(rate: float) -> RateCurve:
     return curve
 
 
-def arrivals(query: PlacedQuery, rate: float) -> dict[str, RateCurve]:
+def arrivals(query: StudiedQuery, rate: float) -> dict[str, RateCurve]:
     return {source: constant(rate * share) for source, share in query.shares.items()}
 
 
@@ -45,7 +45,7 @@ def settings(cluster: Cluster) -> SimulatorSettings:
     return SimulatorSettings(cluster=cluster, noise=NOISE, rescale="job", downtime_s=10.0)
 
 
-def request(query: PlacedQuery, cluster: Cluster, rate: float, parallelism: Mapping[str, int]) -> PlacementRequest:
+def request(query: StudiedQuery, cluster: Cluster, rate: float, parallelism: Mapping[str, int]) -> PlacementRequest:
     return PlacementRequest(
         graph=query.graph,
         parallelism=dict(parallelism),
@@ -61,12 +61,12 @@ def must_place(placer: Placer, request: PlacementRequest) -> PlacementResult:
     return placed
 
 
-def measure(query: PlacedQuery, cluster: Cluster, rate: float, placement: Placement, seed: int) -> Measured:
+def measure(query: StudiedQuery, cluster: Cluster, rate: float, placement: Placement, seed: int) -> Measured:
     return measure_by_source(query, cluster, arrivals(query, rate), placement, seed, [tuple(query.shares)])[0]
 
 
 def measure_by_source(
-    query: PlacedQuery,
+    query: StudiedQuery,
     cluster: Cluster,
     curves: Mapping[str, RateCurve],
     placement: Placement,

@@ -13,7 +13,7 @@ from sluice.control.guards import Guards, Situation
 from sluice.control.loop import Loop
 from sluice.journal.file import MemoryJournal
 from sluice.journal.results import CycleReport
-from sluice.lab.reproduce.capsys_jobs import HEADROOM, PlacedQuery
+from sluice.lab.reproduce.capsys_jobs import HEADROOM, StudiedQuery
 from sluice.lab.reproduce.capsys_runs import MET, must_place, outcome, request, settings
 from sluice.lab.reproduce.simulated import reconfigured
 from sluice.lab.simulator import RateCurve, SimulatedEngine
@@ -52,12 +52,12 @@ def stepped(rates: Sequence[float], step_s: float) -> RateCurve:
     return curve
 
 
-def planner(query: PlacedQuery, cluster: Cluster, strategy: str, seed: int) -> PlacementPlanner:
+def planner(query: StudiedQuery, cluster: Cluster, strategy: str, seed: int) -> PlacementPlanner:
     placer = placers.create(strategy, {} if strategy == "caps" else {"seed": seed})
     return PlacementPlanner(placer=placer, cluster=cluster, units=query.units())
 
 
-def accuracy(query: PlacedQuery, cluster: Cluster, rates: Sequence[float], strategy: str, seed: int) -> list[Step]:
+def accuracy(query: StudiedQuery, cluster: Cluster, rates: Sequence[float], strategy: str, seed: int) -> list[Step]:
     """One DS2 decision after every rate change, starting from the best plan for the first rate (section 6.4.1)."""
     parallelism = query.parallelism(rates[0])
     best = must_place(placers.create("caps"), request(query, cluster, rates[0], parallelism)).placement
@@ -85,7 +85,7 @@ def accuracy(query: PlacedQuery, cluster: Cluster, rates: Sequence[float], strat
     return steps
 
 
-def _step(query: PlacedQuery, seen: Observation, rate: float) -> Step:
+def _step(query: StudiedQuery, seen: Observation, rate: float) -> Step:
     return Step(
         throughput_share=outcome(seen, tuple(query.shares)).throughput_share,
         slots=sum(seen.parallelism.values()),
@@ -102,7 +102,7 @@ class Timeline:
     reports: tuple[CycleReport, ...]
 
 
-def convergence(query: PlacedQuery, cluster: Cluster, rates: Sequence[float], strategy: str, seed: int) -> Timeline:
+def convergence(query: StudiedQuery, cluster: Cluster, rates: Sequence[float], strategy: str, seed: int) -> Timeline:
     """The load alternates; DS2 decides when to act, starting from one instance each (section 6.4.2)."""
     engine = SimulatedEngine(query.job(settings(cluster)), {s: stepped(rates, PHASE_S) for s in query.shares}, seed)
     windows = round(ACTIVATION_S / INTERVAL_S)
@@ -127,7 +127,7 @@ def convergence(query: PlacedQuery, cluster: Cluster, rates: Sequence[float], st
     )
 
 
-def _phase(query: PlacedQuery, reports: Sequence[CycleReport], number: int, rate: float) -> Step:
+def _phase(query: StudiedQuery, reports: Sequence[CycleReport], number: int, rate: float) -> Step:
     end_s = (number + 1) * PHASE_S
     last = [report.cycle for report in reports if end_s - LAST_S < report.cycle.time_s <= end_s]
     read = [sum(cycle.observation.operators[source].input_rate or 0.0 for source in query.shares) for cycle in last]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sluice.lab.reproduce.capsys_jobs import PlacedQuery, all_together, tenant_name
+from sluice.lab.reproduce.capsys_jobs import StudiedQuery, all_together, tenant_name
 from sluice.lab.reproduce.capsys_runs import Measured, arrivals, measure_by_source, must_place, request
 from sluice.lab.simulator import RateCurve
 from sluice.model import Cluster, Graph, Placement
@@ -18,13 +18,13 @@ from sluice.placement import PlacementRequest, placers
 class Tenants:
     """All queries as one request, with the names that belong to each."""
 
-    queries: tuple[PlacedQuery, ...]
-    union: PlacedQuery
+    queries: tuple[StudiedQuery, ...]
+    union: StudiedQuery
     request: PlacementRequest
     curves: Mapping[str, RateCurve]
 
     @staticmethod
-    def of(queries: Sequence[PlacedQuery], cluster: Cluster, rates: Mapping[str, float]) -> Tenants:
+    def of(queries: Sequence[StudiedQuery], cluster: Cluster, rates: Mapping[str, float]) -> Tenants:
         union = all_together(tuple(queries))
         parts = {
             query: request(query, cluster, rates[query.name], query.parallelism(rates[query.name])) for query in queries

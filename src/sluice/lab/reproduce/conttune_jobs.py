@@ -43,7 +43,7 @@ Curve = Mapping[int, float]
 
 
 @dataclass(frozen=True)
-class Stage:
+class GraphStage:
     """An operator behind the sources; `share` is its cores over those of the largest, 0 for next to no work."""
 
     name: str
@@ -58,7 +58,7 @@ class TunedQuery:
     """Records/s of a load unit per source, cores at ten units (table 5), and ContTune's largest parallelism (4b)."""
 
     sources: Mapping[str, float]
-    stages: tuple[Stage, ...]
+    stages: tuple[GraphStage, ...]
     cores: int
     largest: int
 
@@ -79,33 +79,39 @@ class TunedQuery:
 QUERIES = {
     "WordCount": TunedQuery(
         {"source": 100e3},
-        (Stage("splitter", ("source",), selectivity=5.0), Stage("counter", ("splitter",), 1.0)),
+        (GraphStage("splitter", ("source",), selectivity=5.0), GraphStage("counter", ("splitter",), 1.0)),
         13,
         16,
     ),
-    "Q1": TunedQuery({"bids": 700e3}, (Stage("map", ("bids",), 1.0), Stage("sink", ("map",))), 25, 32),
+    "Q1": TunedQuery({"bids": 700e3}, (GraphStage("map", ("bids",), 1.0), GraphStage("sink", ("map",))), 25, 32),
     "Q2": TunedQuery(
-        {"bids": 900e3}, (Stage("filter", ("bids",), 1.0, selectivity=1 / 123), Stage("sink", ("filter",), 0.0)), 23, 32
+        {"bids": 900e3},
+        (GraphStage("filter", ("bids",), 1.0, selectivity=1 / 123), GraphStage("sink", ("filter",), 0.0)),
+        23,
+        32,
     ),
     "Q3": TunedQuery(
         {"auctions": 200e3, "persons": 40e3},
         (
-            Stage("filter", ("persons",), selectivity=0.25),
-            Stage("join", ("auctions", "filter"), 1.0, selectivity=0.2),
-            Stage("sink", ("join",)),
+            GraphStage("filter", ("persons",), selectivity=0.25),
+            GraphStage("join", ("auctions", "filter"), 1.0, selectivity=0.2),
+            GraphStage("sink", ("join",)),
         ),
         18,
         32,
     ),
     "Q5": TunedQuery(
         {"bids": 80e3},
-        (Stage("window", ("bids",), 1.0, selectivity=0.01, window_s=10.0), Stage("sink", ("window",), 0.0)),
+        (GraphStage("window", ("bids",), 1.0, selectivity=0.01, window_s=10.0), GraphStage("sink", ("window",), 0.0)),
         22,
         32,
     ),
     "Q8": TunedQuery(
         {"auctions": 100e3, "persons": 60e3},
-        (Stage("join", ("auctions", "persons"), 1.0, selectivity=0.1, window_s=10.0), Stage("sink", ("join",), 0.0)),
+        (
+            GraphStage("join", ("auctions", "persons"), 1.0, selectivity=0.1, window_s=10.0),
+            GraphStage("sink", ("join",), 0.0),
+        ),
         10,
         16,
     ),
