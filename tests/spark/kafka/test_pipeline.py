@@ -39,6 +39,7 @@ def test_the_answer_is_exact_over_rescales(query: str, spark: SparkSession, kafk
         tmp_path / "root",
         events=6_000,
         rescales=3,
+        block_count=12,
         seed=1,
         store=KafkaTopics(broker),
         output=lambda engine: read_frame(kafka, broker.name_of("out"), engine.runtime.topics["out"].schema),

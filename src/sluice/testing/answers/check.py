@@ -49,6 +49,7 @@ def check_query(
     store: TopicStore | None = None,
     output: Output | None = None,
     pause_s: float = 0.0,
+    block_count: int = 60,
 ) -> QueryCheck:
     """Every `blocks / rescales` blocks all operators get another parallelism while records flow.
 
@@ -61,7 +62,7 @@ def check_query(
     random = np.random.default_rng(seed)
     job = answer.job()
     _use_few_state_partitions(job)
-    blocks = inputs(job, events)
+    blocks = inputs(job, events, blocks=block_count)
     tables = whole(blocks)
     expected = comparable(answer.answer(tables))
     engine = SparkEngine(job.pipeline, root, slots=32, spark=spark, settings=QUICK, store=store)
