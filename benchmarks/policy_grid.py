@@ -28,7 +28,7 @@ from sluice.lab.run import run, simulated_engine
 from sluice.lab.scores import Oracle, score
 from sluice.lab.summary import summarise
 from sluice.model import Observation, OperatorMetrics, Recommendation
-from sluice.protocol import Memory, Policy, policies
+from sluice.protocol import Memory, Policy, decides_during_cooldown, policies
 
 SPLITS = {"dev": 1000, "held-out": 5000}
 SLO_S, MAX_SLOTS = 30.0, 80
@@ -47,6 +47,10 @@ class Distorted:
 
     inner: Policy
     condition: str
+
+    @property
+    def decides_during_cooldown(self) -> bool:
+        return decides_during_cooldown(self.inner)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         if self.condition == "forecast is noise":

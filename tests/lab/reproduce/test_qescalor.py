@@ -34,6 +34,6 @@ def test_figures_2_and_3_show_the_same_day(tmp_path):
     dearer = [row for row in costs.rows if "dearer" in row.what]
     assert len(dearer) == 6
     assert {row.verdict for row in dearer} == {"claim holds"}
-    assert service.rows[-1].verdict == "order holds"
+    assert service.rows[-1].verdict == "claim holds"
     assert costs.notes == service.notes
     assert {path.name for path in tmp_path.iterdir()} == {"qescalor-figure2.html", "qescalor-figure3.html"}
