@@ -175,7 +175,7 @@ def test_tasks_run_on_the_workers_of_the_plan_and_nothing_is_lost(cluster, tmp_p
     assert all(cycle.target.placement for cycle in recorded.cycles)
     assert set(recorded.cycles[-1].observation.workers) == set(state.worker_hosts.values())
     done = Topic.open(tmp_path / "work" / "topics" / "numbers").consumers()["even"]
-    out = Topic.open(tmp_path / "work" / "topics" / "digits")
+    out = Topic.open(tmp_path / "work" / "topics" / "out")
     counts: dict[int, int] = {}
     for batch in out.read(0, out.end_offset()):
         counts |= dict(zip(batch["digit"].to_pylist(), batch["count"].to_pylist(), strict=True))
