@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.errors import BadInputError
 from sluice.spark.attach.log import line
 from sluice.spark.internals import MissingCallError, has_ended, is_connect, is_session, is_unanswered, root_cause
-from sluice.spark.internals_kubernetes import denied_pod_verbs
+from sluice.spark.internals.kubernetes import denied_pod_verbs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.spark import internals_placed
-from sluice.spark.internals_placed import TaskLog
+from sluice.spark.internals.placed import TaskLog, compile_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +18,7 @@ TASK_LOG = "sluice.placed.TaskLog"
 
 def load_classes(spark: SparkSession, folder: Path) -> None:
     """`folder` gets the compiled classes; it must be there for as long as the session."""
-    internals_placed.compile_java(spark, SOURCES, PLACED_SOURCE, folder / "placed.jar")
+    compile_java(spark, SOURCES, PLACED_SOURCE, folder / "placed.jar")
 
 
 def task_log(spark: SparkSession) -> TaskLog:

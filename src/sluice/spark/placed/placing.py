@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sluice.files import replace_file
 from sluice.model import Placement
-from sluice.spark.internals_placed import StatePlaces
+from sluice.spark.internals.placed import StatePlaces
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
 from sluice.spark.placed.stores import ASSUMED, stores_of
 from sluice.spark.placed.workers import Workers

@@ -1,6 +1,6 @@
 """Every private call of Spark, and nothing else: what the rest of sluice needs that PySpark does not offer.
 
-Those that only one cluster manager has are in `internals_kubernetes`.
+Those for placing tasks and for Kubernetes alone are in files of their own beside it.
 
 Each function names the versions of Spark it was seen working on. Where another version lacks a call, a function either
 has a fallback, named in its docstring, or raises `MissingCallError`, which names the version and the call. A session
