@@ -52,6 +52,7 @@ class TestAttachedApplication(EngineSuite):
     grown: ClassVar[dict[str, int]] = {"counts": 2}
     window_s: ClassVar[float] = 4.0
     tolerance_s: ClassVar[float] = 1.0
+    patience_s: ClassVar[float] = 240.0
 
     @pytest.fixture
     def engine(self, application: SparkSession) -> Engine:

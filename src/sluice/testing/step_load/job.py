@@ -55,6 +55,8 @@ def session(master: str, **settings: str) -> SparkSession:
             "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": "4",
+            # otherwise tasks wait for the executor that holds their input, and a new one on another host stays idle
+            "spark.locality.wait": "0s",
             "spark.sql.files.minPartitionNum": "1",
             "spark.sql.streaming.numRecentProgressUpdates": "100000",
             "spark.sql.streaming.fileSource.cleaner.numThreads": "0",
