@@ -1,4 +1,4 @@
-.PHONY: demo demo-kafka test test-session test-processes check fast lock clean
+.PHONY: demo demo-kafka test test-session test-processes test-kafka check fast lock clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -38,10 +38,13 @@ test: check  ## everything CI runs; of the tests on Spark, those that mostly wai
 	$(MAKE) --jobs=2 --output-sync=target test-processes test-session
 
 test-session: $(READY)  ## tests on Spark that share one embedded session
-	$(BIN)/pytest -m "spark and session"
+	$(BIN)/pytest -m "spark and session and not kafka"
 
 test-processes: $(READY)  ## tests on Spark that start clusters and programs of their own
-	$(BIN)/pytest -m "spark and not session"
+	$(BIN)/pytest -m "spark and not session and not kafka"
+
+test-kafka: $(READY)  ## tests over a real broker; apart, because Kafka's client has ended the test process with SIGSEGV
+	$(BIN)/pytest -m kafka
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"
