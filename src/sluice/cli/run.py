@@ -336,7 +336,8 @@ def _run_on_spark(
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, where.settings, root, master=where.master, placement=placement)
     if where.master is not None and not slots_given:
-        spec = replace(spec, guards=replace(spec.guards, max_slots=None if placement else engine.slots))
+        # workers come and go: how many slots they have is reviewed every cycle
+        spec = replace(spec, guards=replace(spec.guards, max_slots=where.settings.slots))
     workers = cluster_of(engine)
     if not quiet:
         for sink, guarantee in engine.guarantees.items():
@@ -351,7 +352,7 @@ def _run_on_spark(
                     initial,
                     journal,
                     planner=placement.planner(workers) if placement else None,
-                    reviewer=WorkerReview(workers) if placement else None,
+                    reviewer=None if where.master is None else WorkerReview(workers, places=placement is not None),
                     store=store,
                     on_report=view.add,
                     should_stop=interrupted.is_set,

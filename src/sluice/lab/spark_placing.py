@@ -64,10 +64,11 @@ class WorkerReview:
     """Placed anew when workers go, come back or join, and when one stays hot while others have room.
 
     A hot worker shows contention that the costs did not predict; the strategy then has newer ones. After that it gets
-    `QUIET_WINDOWS` to show what came of it.
+    `QUIET_WINDOWS` to show what came of it. Without placement only the slots there are matter.
     """
 
     cluster: Callable[[], Cluster]
+    places: bool = True
     _placed_on: Cluster | None = None
     _hot: str | None = None
     _hot_windows: int = 0
@@ -75,6 +76,8 @@ class WorkerReview:
 
     def __call__(self, observation: Observation, target: Target) -> Review:
         now = self.cluster()
+        if not self.places:
+            return Review(now.slots)
         before, self._placed_on = self._placed_on or now, now
         return Review(now.slots, changes(before, now) or self._heat(observation))
 

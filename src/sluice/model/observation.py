@@ -84,6 +84,7 @@ class PlacedTasks(Frozen):
 
     placed: Count
     followed: Count
+    displaced: Count = Field(0, description="ran elsewhere because the planned executor was gone")
 
 
 class ActionCost(Frozen):

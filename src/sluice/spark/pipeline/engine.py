@@ -26,7 +26,7 @@ from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.classes import load_classes
 from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
-from sluice.spark.placed.cluster import await_executors, check_master, check_shared
+from sluice.spark.placed.cluster import PLACED_SETTINGS, await_executors, check_master, check_shared
 from sluice.spark.placed.placing import Moves
 from sluice.spark.topic.interface import TopicStore
 
@@ -88,7 +88,11 @@ class SparkEngine:
                 f"sluice {pipeline.name}",
                 threads=task_threads(pipeline, slots or 1),
                 master=master,
-                settings={**(CLUSTER_SETTINGS if master else {}), **(session_settings or {})},
+                settings={
+                    **(CLUSTER_SETTINGS if master else {}),
+                    **(PLACED_SETTINGS if places else {}),
+                    **(session_settings or {}),
+                },
             )
         )
         self.spark = self._session.spark
@@ -96,9 +100,9 @@ class SparkEngine:
         try:
             compiled = compile_pipeline(pipeline, self.spark)
             self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store=store, places=places)
-            self.slots = slots or 0
+            self._slots = slots
             if master is not None:
-                self.slots = self._join_cluster(root, slots, capacity or {})
+                self._join_cluster(root, slots, capacity or {})
         except BaseException:
             self._session.close()
             raise
@@ -114,8 +118,16 @@ class SparkEngine:
         self._count: RecordCount | None = None
         self._listener: ProgressListener | None = None
 
-    def _join_cluster(self, root: Path, limit: int | None, capacity: Mapping[str, float | None]) -> int:
-        """Wait for the workers and make sure that they can do their part; the slots there are."""
+    @property
+    def slots(self) -> int:
+        """Those there are: on a cluster the cores of the executors, which come and go, up to the limit."""
+        if self.worker_side is None:
+            return self._slots or 0
+        there = self.worker_side.cluster.slots
+        return there if self._slots is None else min(self._slots, there)
+
+    def _join_cluster(self, root: Path, limit: int | None, capacity: Mapping[str, float | None]) -> None:
+        """Wait for the workers and make sure that they can do their part."""
         cores = sum(one.cores for one in await_executors(self.spark))
         if limit is not None and limit > cores:
             raise BadInputError(f"slots must be at most the {cores} cores of the executors, got {limit}")
@@ -125,7 +137,6 @@ class SparkEngine:
         least = sum(query.min_parallelism for query in self.runtime.compiled.queries)
         if least > (limit or cores):
             raise BadInputError(f"the pipeline needs at least {least} slots, the executors have {limit or cores} cores")
-        return limit or cores
 
     @property
     def cluster(self) -> Cluster | None:

@@ -73,7 +73,9 @@ class WorkerSide:
         account, self._account = self._account, TaskAccount()
         followed = None
         if self._runtime.placing is not None:
-            followed = PlacedTasks(placed=account.placed + self._dropped, followed=account.followed)
+            followed = PlacedTasks(
+                placed=account.placed + self._dropped, followed=account.followed, displaced=account.displaced
+            )
         self._dropped = 0
         cores = self._cpu.cores(interval_s)
         cpu = {name: cores.get(one.executor_id) for name, one in self.workers.items()}

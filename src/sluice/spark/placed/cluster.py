@@ -21,9 +21,11 @@ SETTLED_S = 4.0
 """Executors of one cluster come within this time of each other."""
 POLL_S = 0.2
 PROBE = "shared-by-workers"
-SETTINGS = {
+PLACED_SETTINGS = {
     # a task waits for its worker rather than run on another one; one whose executor is gone does not wait
     "spark.locality.wait": "30s",
+}
+SETTINGS = {
     # a worker that dies fails the tasks it had: that is no fault of theirs
     "spark.task.maxFailures": "8",
     "spark.stage.maxConsecutiveAttempts": "8",

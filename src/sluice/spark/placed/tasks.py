@@ -32,6 +32,8 @@ class TaskAccount:
 
     placed: int = 0
     followed: int = 0
+    displaced: int = 0
+    """Not followed, because the planned executor was gone when the task was launched."""
     workers: dict[str, WorkerTasks] = field(default_factory=dict)
 
     def add(
@@ -54,6 +56,7 @@ class TaskAccount:
             counts[operator] = counts.get(operator, 0) + 1
             self.placed += 1
             self.followed += task["planned"] == task["executor"]
+            self.displaced += task["planned"] != task["executor"] and bool(task.get("planned_gone"))
 
     def metrics(self, workers: tuple[Worker, ...], interval_s: float) -> dict[str, WorkerMetrics]:
         found = {}

@@ -4,13 +4,16 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
@@ -25,6 +28,7 @@ public class TaskLog extends SparkListener {
 
   private final Map runs = new HashMap();
   private final Map stages = new HashMap();
+  private final Set gone = new HashSet();
   private List tasks = new ArrayList();
   private long dropped = 0;
 
@@ -73,6 +77,10 @@ public class TaskLog extends SparkListener {
     }
   }
 
+  public synchronized void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+    gone.add(event.executorId());
+  }
+
   public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
     Stage stage = (Stage) stages.get(key(event.stageId(), event.stageAttemptId()));
     TaskInfo info = event.taskInfo();
@@ -93,7 +101,9 @@ public class TaskLog extends SparkListener {
     task.put("stage", Integer.valueOf(event.stageId()));
     task.put("kind", stage.kind);
     task.put("partition", Integer.valueOf(info.partitionId()));
-    task.put("planned", stage.places.get(Integer.valueOf(info.partitionId())));
+    Object planned = stage.places.get(Integer.valueOf(info.partitionId()));
+    task.put("planned", planned);
+    task.put("planned_gone", Boolean.valueOf(gone.contains(planned)));
     task.put("executor", info.executorId());
     TaskMetrics metrics = event.taskMetrics();
     if (metrics != null) {
@@ -122,8 +132,9 @@ public class TaskLog extends SparkListener {
   }
 
   /**
-   * Partition -> the executor the scheduler was told. Spark hands the places on as the values of an immutable map
-   * from partitions, in that map's own order; a map with the same keys has the same order.
+   * Partition -> the executor the scheduler was told. The scheduler (DAGScheduler.submitMissingTasks) hands the places on
+   * as the values of an immutable map from partitions, in that map's own order; a map with the same keys has the same
+   * order.
    */
   private static Map places(StageInfo info) {
     int count = info.taskLocalityPreferences().size();
