@@ -28,7 +28,7 @@ from sluice.control.guards import Guards
 from sluice.journal.file import FileJournal, read_runs
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.run import RunSpec, run
-from sluice.lab.spark_placing import SparkPlacement, WorkerReview, cluster_of
+from sluice.lab.spark_placing import SparkPlacement, cluster_of
 from sluice.lab.workloads import workloads
 from sluice.model import Target
 from sluice.placement import placers
@@ -114,6 +114,8 @@ def drive(query: str, folder: Path, master: str, batches: int, seconds: float) -
             feed=Waves(blocks),
         )
         present = cluster_of(engine)
+        placement = SparkPlacement(placer=placers.create("caps"))
+        review = placement.review(present)
         run(
             RunSpec(
                 pipeline=pipelines.create(query, dict(answer.settings)),
@@ -127,8 +129,8 @@ def drive(query: str, folder: Path, master: str, batches: int, seconds: float) -
             engine,
             Target(parallelism=dict.fromkeys(engine.graph.names, 1)),
             FileJournal(folder / "journal.jsonl", durable=False),
-            planner=SparkPlacement(placer=placers.create("caps")).planner(present),
-            reviewer=WorkerReview(present),
+            planner=placement.planner(present, review),
+            reviewer=review,
             should_stop=lambda: (folder / "no-more-kills").exists() and batches_done(root) >= batches,
         )
         job = job_of(answer, paced=False)

@@ -12,8 +12,11 @@ import pytest
 from sluice import Topic
 from sluice.journal.file import read_runs
 from sluice.model import Placement, Worker
+from sluice.spark import internals
 from sluice.spark.cluster import lifecycle
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
+from sluice.spark.placed.cluster import executors_of
+from sluice.spark.placed.elastic import EMPTY_S, ElasticExecutors, without_slots
 from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.stores import stores_of
 from sluice.spark.placed.tasks import TaskAccount
@@ -37,6 +40,15 @@ def test_executors_that_share_a_host_are_told_apart_by_age():
     found = workers_of(Executor(executor_id=one, host="h", cores=2) for one in ("10", "2"))
     assert {name: one.executor_id for name, one in found.items()} == {"h": "2", "h#2": "10"}
     assert cluster_of(found, {"cpu": 0.5}).workers[0] == Worker(name="h", slots=2, cpu=0.5)
+
+
+def test_an_executor_that_has_only_just_registered_is_no_worker_yet():
+    class Store:
+        def executors(self):
+            common = {"isActive": True, "totalCores": 4}
+            return [{"id": "0", "hostPort": "h:7", **common}, {"id": "1", "hostPort": "", **common}]
+
+    assert [one.executor_id for one in executors_of(Store())] == ["0"]
 
 
 def test_a_placement_whose_workers_are_there_stays_as_it_is():
@@ -131,6 +143,24 @@ def test_the_cpu_of_an_executor_is_that_of_its_whole_process_tree(tmp_path):
     assert cpu.cores(1.0) == {}
     process(11, 10, 300, "python")
     assert cpu.cores(2.0) == {"3": 200 / os.sysconf("SC_CLK_TCK") / 2}
+
+
+def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_needed(monkeypatch):
+    calls: list[object] = []
+    monkeypatch.setattr(internals, "request_executors", lambda _, total: calls.append(total))
+    monkeypatch.setattr(internals, "kill_idle_executors", lambda _, ids: calls.append(ids) or ids)
+    times_s = iter([0.0, 1.0, 2.0, 3.0, 3.0 + EMPTY_S])
+    elastic = ElasticExecutors(None, now_s=lambda: next(times_s))
+    one = workers_of([Executor(executor_id="0", host="a", cores=4)])
+    two = workers_of([Executor(executor_id=str(n), host=host, cores=4) for n, host in enumerate("ab")])
+    growing = placed(a={"map": 4}, **{"expected-1": {"map": 2}})
+    assert elastic.reconcile(growing, one) == ("requested 2 executors, 1 are there",)
+    assert without_slots(growing, 2) == {"map": 2}
+    assert elastic.reconcile(growing, two) == ()
+    shrunk = placed(a={"map": 1}, b={})
+    assert elastic.reconcile(shrunk, two) == elastic.reconcile(shrunk, two) == ()
+    assert elastic.reconcile(shrunk, two) == ("released the executors of b: no instance there",)
+    assert calls == [2, 1, ["1"]]
 
 
 PIPELINE = """

@@ -232,6 +232,10 @@ def run_command(
         if engine == "spark":
             given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
             settings_of_spark = build(SparkSettings, given, "spark")
+            if settings_of_spark.elastic:
+                if on_spark is None:
+                    raise BadInputError("--spark-set elastic=true needs a --placement, which says who is idle")
+                on_spark = replace(on_spark, elastic=True)
             with working_folder(root, resume=resume) as folder:
                 where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
                 recorded = _run_on_spark(
@@ -339,6 +343,9 @@ def _run_on_spark(
         # workers come and go: how many slots they have is reviewed every cycle
         spec = replace(spec, guards=replace(spec.guards, max_slots=where.settings.slots))
     workers = cluster_of(engine)
+    review = None
+    if where.master is not None:
+        review = placement.review(workers) if placement else WorkerReview(workers, places=False)
     if not quiet:
         for sink, guarantee in engine.guarantees.items():
             console.print(f"sink {sink!r}: {guarantee}", highlight=False)
@@ -351,8 +358,8 @@ def _run_on_spark(
                     engine,
                     initial,
                     journal,
-                    planner=placement.planner(workers) if placement else None,
-                    reviewer=None if where.master is None else WorkerReview(workers, places=placement is not None),
+                    planner=placement.planner(workers, review) if placement else None,
+                    reviewer=review,
                     store=store,
                     on_report=view.add,
                     should_stop=interrupted.is_set,

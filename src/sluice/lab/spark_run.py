@@ -20,6 +20,7 @@ from sluice.model import Target
 from sluice.registry import parameter
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
+from sluice.spark.placed.cluster import YARN
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DURATION_S = 300.0
 DEFAULT_SLOTS = 24
+YARN_EXECUTORS, YARN_SLOTS = 2, 4
 REPORT = "generator.json"
 
 
@@ -44,12 +46,18 @@ class SparkSettings:
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
     keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
     executor_memory_mb: int = parameter(1024, "memory of an executor on a cluster")
+    executors: int | None = parameter(None, "executors on YARN; a standalone cluster gives one on every worker")
+    executor_slots: int | None = parameter(None, "cores of an executor; default: 4 on YARN, those of its worker else")
+    elastic: bool = parameter(False, "with --placement: request executors when the plan needs more, release idle ones")
     topics: str | None = parameter(None, "kafka://host:port[/prefix][?config=FILE]; without it topics are folders")
     connector: bool = parameter(False, "Spark's own Kafka connector in the session, for sources and sinks that use it")
 
     def __post_init__(self) -> None:
         if self.slots is not None and self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots}")
+        for name in ("executors", "executor_slots"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
         if not (math.isfinite(self.trigger_s) and self.trigger_s > 0):
             raise ValueError(f"trigger_s must be above 0, got {self.trigger_s}")
         if self.topic_bound_records is not None and self.topic_bound_records < 1:
@@ -125,9 +133,10 @@ def spark_engine(
         slots=settings.slots or (DEFAULT_SLOTS if master is None else None),
         master=master,
         places=placement is not None,
+        elastic=placement is not None and placement.elastic,
         capacity=vars(placement.capacity) if placement else None,
         session_settings={
-            **({"spark.executor.memory": f"{settings.executor_memory_mb}m"} if master else {}),
+            **(executor_settings(settings, master) if master else {}),
             **(connector.session_settings() if settings.connector else {}),
         },
         settings=QuerySettings(
@@ -142,6 +151,16 @@ def spark_engine(
     }
     fitting = Guards(max_slots=engine.slots).fit(Target(parallelism=initial), engine.graph)
     return engine, fitting
+
+
+def executor_settings(settings: SparkSettings, master: str) -> dict[str, str]:
+    """Spark's names for what an executor is given."""
+    slots = settings.executor_slots or (YARN_SLOTS if master == YARN else None)
+    return {
+        "spark.executor.memory": f"{settings.executor_memory_mb}m",
+        **({"spark.executor.cores": str(slots)} if slots else {}),
+        **({"spark.executor.instances": str(settings.executors or YARN_EXECUTORS)} if master == YARN else {}),
+    }
 
 
 def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStore | None:

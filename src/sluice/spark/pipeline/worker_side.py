@@ -10,6 +10,7 @@ from sluice.spark.internals import StatusStore
 from sluice.spark.pipeline.runtime import Runtime
 from sluice.spark.placed.classes import task_log
 from sluice.spark.placed.cluster import executors_of
+from sluice.spark.placed.elastic import ElasticExecutors, without_slots
 from sluice.spark.placed.placing import Moves
 from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.tasks import TaskAccount
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
 
 
 class WorkerSide:
-    """Called by the loop's thread only. `capacity` (cpu, io, net) is that of every worker; null is unlimited."""
+    """Called by the loop's thread only. `capacity` (cpu, io, net) is that of every worker; null is unlimited.
 
-    def __init__(self, spark: SparkSession, runtime: Runtime, capacity: Mapping[str, float | None]) -> None:
+    Elastic: executors are requested and released as the placement needs them, up to those that came at the start.
+    """
+
+    def __init__(
+        self, spark: SparkSession, runtime: Runtime, capacity: Mapping[str, float | None], *, elastic: bool = False
+    ) -> None:
+        self._elastic = ElasticExecutors(spark) if elastic else None
         self._runtime = runtime
         self._capacity = capacity
         self._store = StatusStore(spark)
@@ -35,6 +42,25 @@ class WorkerSide:
         self._dropped = 0
         self.workers: dict[str, Executor] = {}
         self.refresh()
+        self._first_slots = self.cluster.slots
+
+    @property
+    def slots(self) -> int:
+        """Those there are, or can be."""
+        there = self.cluster.slots
+        return there if self._elastic is None else max(there, self._first_slots)
+
+    def keep_executors(self, wanted: Placement | None) -> tuple[str, ...]:
+        """Request and release executors as the placement needs them; a sentence for everything done."""
+        return () if self._elastic is None or wanted is None else self._elastic.reconcile(wanted, self.workers)
+
+    def running(self, parallelism: Mapping[str, int], wanted: Placement | None) -> dict[str, int]:
+        """The instances that have a slot: those of workers yet to come share the slots of others until then."""
+        missing = sum(parallelism.values()) - self.cluster.slots
+        if self._elastic is None or wanted is None or missing <= 0:
+            return dict(parallelism)
+        waiting = without_slots(wanted, missing)
+        return {name: count - waiting.get(name, 0) for name, count in parallelism.items()}
 
     @property
     def cluster(self) -> Cluster:
@@ -67,7 +93,9 @@ class WorkerSide:
         self._dropped += found["dropped"]
         self._account.add(found["tasks"], self._operator_of, self._names.get)
 
-    def close_window(self, interval_s: float) -> tuple[dict[str, WorkerMetrics], PlacedTasks | None]:
+    def close_window(
+        self, interval_s: float, io_rates: Mapping[str, float]
+    ) -> tuple[dict[str, WorkerMetrics], PlacedTasks | None]:
         """What ran on every worker since the last call, and how much of it where it was planned."""
         self.sample()
         account, self._account = self._account, TaskAccount()
@@ -79,7 +107,7 @@ class WorkerSide:
         self._dropped = 0
         cores = self._cpu.cores(interval_s)
         cpu = {name: cores.get(one.executor_id) for name, one in self.workers.items()}
-        metrics = account.metrics(self.cluster.workers, interval_s)
+        metrics = account.metrics(self.cluster.workers, interval_s, io_rates)
         return {name: one.model_copy(update={"cpu": cpu.get(name)}) for name, one in metrics.items()}, followed
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ class WorkerTasks:
     run_s: float = 0.0
     cpu_s: float = 0.0
     remote_bytes: int = 0
+    written_bytes: int = 0
 
 
 @dataclass
@@ -50,6 +51,7 @@ class TaskAccount:
             account.run_s += task.get("run_ms", 0) / 1e3
             account.cpu_s += task.get("cpu_ns", 0) / 1e9
             account.remote_bytes += task.get("remote_bytes", 0)
+            account.written_bytes += task.get("written_bytes", 0)
             if task["kind"] not in (SOURCE, STATE):
                 continue
             counts = account.source if task["kind"] == SOURCE else account.state
@@ -58,7 +60,14 @@ class TaskAccount:
             self.followed += task["planned"] == task["executor"]
             self.displaced += task["planned"] != task["executor"] and bool(task.get("planned_gone"))
 
-    def metrics(self, workers: tuple[Worker, ...], interval_s: float) -> dict[str, WorkerMetrics]:
+    def metrics(
+        self, workers: tuple[Worker, ...], interval_s: float, io_rates: Mapping[str, float] | None = None
+    ) -> dict[str, WorkerMetrics]:
+        """`io_rates` are the state bytes/s of operators: a worker has the share of its state tasks in them."""
+        tasks: dict[str, int] = {}
+        for one in self.workers.values():
+            for operator, count in one.state.items():
+                tasks[operator] = tasks.get(operator, 0) + count
         found = {}
         for worker in workers:
             account = self.workers.get(worker.name, WorkerTasks())
@@ -69,5 +78,13 @@ class TaskAccount:
                 busy=min(1.0, account.run_s / (worker.slots * interval_s)),
                 task_cpu=account.cpu_s / interval_s,
                 net_rate=account.remote_bytes / interval_s,
+                topic_rate=account.written_bytes / interval_s,
+                io_rate=sum(
+                    (io_rates or {}).get(operator, 0.0) * count / tasks[operator]
+                    for operator, count in account.state.items()
+                ),
+                cpu_capacity=worker.cpu,
+                io_capacity=worker.io,
+                net_capacity=worker.net,
             )
         return found
