@@ -46,7 +46,7 @@ from sluice.testing.answers.reference import ANSWERS, ReferenceAnswer, Tables, i
 
 WORKERS, SLOTS = 3, 4
 STATE_PARTITIONS = 6
-AWAY_S, BETWEEN_S = 4.0, 14.0
+AWAY_S, BETWEEN_S = 3.0, 10.0
 BLOCK_S = 0.5
 PERIOD_S = 60.0
 LONGEST_S = 270.0

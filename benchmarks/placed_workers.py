@@ -35,6 +35,10 @@ class Workers:
     def names(self) -> list[str]:
         return sorted(self.state.worker_hosts.values())
 
+    def free(self) -> None:
+        """Let queries start with all there is."""
+        set_quotas(self.state, -1)
+
     def limit(self) -> None:
         """From now on every worker has just the CPU it is meant to have."""
         assert self.state.cpus is not None

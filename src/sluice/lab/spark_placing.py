@@ -88,9 +88,7 @@ def needed_workers(there: Cluster, instances: int, current: Placement | None, mo
     # a smaller worker among them may leave too few slots
     while sum(worker.slots for worker in kept) < instances and len(kept) < min(most, len(there.workers)):
         kept = sorted(there.workers, key=lambda worker: -held.get(worker.name, 0))[: len(kept) + 1]
-    coming = [
-        largest.model_copy(update={"name": f"{EXPECTED}{number}"}) for number in range(1, count - len(kept) + 1)
-    ]
+    coming = [largest.model_copy(update={"name": f"{EXPECTED}{number}"}) for number in range(1, count - len(kept) + 1)]
     return Cluster(workers=(*sorted(kept, key=lambda worker: worker.name), *coming))
 
 

@@ -25,8 +25,8 @@ from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.classes import load_classes
-from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
 from sluice.spark.placed.cluster import PLACED_SETTINGS, await_executors, check_master, check_shared
+from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
 from sluice.spark.placed.placing import Moves
 from sluice.spark.topic.interface import TopicStore
 
