@@ -1,6 +1,6 @@
 """DS2 with CAPS and DS2 with random placement under a load that doubles twice and halves twice (CAPSys, table 4).
 
-    python -m benchmarks.placed_scaling [--top 6000] [--phase 30] [--strategies caps,default] [--out placed-scaling.json]
+    python -m benchmarks.placed_scaling [--top 6000] [--phase 30] [--strategies caps,default] [--out FILE]
 
 q5 without pacing on three workers of four slots with a third of a core each. DS2 may decide every five seconds. For
 every phase: decisions that changed something, the slots at its end, and the share of the arriving records that were
