@@ -64,6 +64,10 @@ class Waves:
         self._thread = threading.Thread(target=self._run, args=(dict(topics),), daemon=True)
         self._thread.start()
 
+    @property
+    def is_done(self) -> bool:
+        return self._thread is not None and not self._thread.is_alive()
+
     def check(self) -> None:
         pass
 
@@ -103,6 +107,7 @@ def drive(query: str, folder: Path, master: str, batches: int, seconds: float) -
     """The driver: DS2 and CAPS until so many batches are done, then everything else as fast as it goes."""
     answer = next(one for one in ANSWERS if one.query == query)
     root, blocks = folder / "work", blocks_of(answer, seconds)
+    feed = Waves(blocks)
     with open_session(f"followed {query}", threads=1, master=master, settings={**SETTINGS, **PLACED_SETTINGS}) as spark:
         engine = SparkEngine(
             job_of(answer, paced=True).pipeline,
@@ -111,7 +116,7 @@ def drive(query: str, folder: Path, master: str, batches: int, seconds: float) -
             master=master,
             places=True,
             settings=QuerySettings(trigger_s=0.5),
-            feed=Waves(blocks),
+            feed=feed,
         )
         present = cluster_of(engine)
         placement = SparkPlacement(placer=placers.create("caps"))
@@ -131,7 +136,7 @@ def drive(query: str, folder: Path, master: str, batches: int, seconds: float) -
             FileJournal(folder / "journal.jsonl", durable=False),
             planner=placement.planner(present, review),
             reviewer=review,
-            should_stop=lambda: (folder / "no-more-kills").exists() and batches_done(root) >= batches,
+            should_stop=lambda: (folder / "no-more-kills").exists() and (batches_done(root) >= batches or feed.is_done),
         )
         job = job_of(answer, paced=False)
         last = SparkEngine(job.pipeline, root, spark=spark, master=master, places=True)
@@ -227,7 +232,7 @@ def main() -> None:
     parser.add_argument("--queries", default="q3,q5")
     parser.add_argument("--batches", type=int, default=200)
     parser.add_argument("--kills", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=100.0, help="of full load that there are records for")
+    parser.add_argument("--seconds", type=float, default=80.0, help="of full load that there are records for")
     parser.add_argument("--out", type=Path, default=Path("placed-followed"))
     parser.add_argument("--drive", metavar="QUERY", help=argparse.SUPPRESS)
     parser.add_argument("--master", help=argparse.SUPPRESS)
