@@ -2,14 +2,15 @@
 
     python -m benchmarks.placed_demo [--seconds 15] [--out placed-demo.json]
 
-No pacing, the same parallelism and a backlog in both; the workers are processes of this machine without a limit, so what
-is seen is what distribution costs, not what it gains. A rescale is live; `gap` is the longest time between two batches
+No pacing, the same parallelism and a backlog in both; the workers are processes of this machine without a limit, so it
+shows what distribution costs, not what it gains. A rescale is live; `gap` is the longest time between two batches
 of the counter from the rescale until six seconds after, over the mean before it. Finished cases are kept in --out.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import statistics
 import subprocess
 import sys
@@ -76,8 +77,8 @@ def rescale_gap(engine: SparkEngine, target: Target) -> float:
     began_s = time.monotonic()
     engine.reconcile(target)
     after = [began_s, *batch_times_s(engine, 6.0)]
-    usual_s = statistics.mean(b - a for a, b in zip(before, before[1:], strict=False))
-    return max(b - a for a, b in zip(after, after[1:], strict=False)) / usual_s
+    usual_s = statistics.mean(b - a for a, b in itertools.pairwise(before))
+    return max(b - a for a, b in itertools.pairwise(after)) / usual_s
 
 
 def batch_times_s(engine: SparkEngine, seconds: float) -> list[float]:

@@ -94,6 +94,22 @@ def test_only_the_state_that_must_move_moves():
     assert state_workers({"a": 2, "b": 2}, 8, before) == before
 
 
+def test_what_shares_a_worker_with_a_hot_partition_leaves_it_and_stays_away():
+    weights = [7.0, 1, 1, 1, 1, 1, 1, 1]
+    before = state_workers({"a": 1, "b": 1}, 8)
+    found = state_workers({"a": 1, "b": 1}, 8, before, weights)
+    assert found[0] == before[0]
+    assert (before.count("a"), found.count("a")) == (4, 2)
+    assert state_workers({"a": 1, "b": 1}, 8, found, weights) == found
+    wobbling = [6.5, 1.2, 0.9, 1, 1.1, 1, 1, 1]
+    assert state_workers({"a": 1, "b": 1}, 8, found, wobbling) == found
+
+
+def test_partitions_that_differ_a_little_are_divided_by_number():
+    before = state_workers({"a": 1, "b": 1}, 8)
+    assert state_workers({"a": 1, "b": 1}, 8, before, [1.4, 1, 1, 1, 1, 1, 1, 0.6]) == before
+
+
 def test_the_stores_of_a_join_are_read_from_its_checkpoint(tmp_path):
     record = tmp_path / "state" / "0" / "_metadata" / "metadata"
     record.parent.mkdir(parents=True)

@@ -101,6 +101,7 @@ class WorkerSide:
         account, self._account = self._account, TaskAccount()
         followed = None
         if self._runtime.placing is not None:
+            self._runtime.placing.weigh(account.state_s)
             followed = PlacedTasks(
                 placed=account.placed + self._dropped, followed=account.followed, displaced=account.displaced
             )

@@ -43,6 +43,8 @@ class Held:
     """Executor of every source partition, as Spark names it."""
     state: list[str]
     """Worker of every state partition."""
+    counts: dict[str, int] | None = None
+    """Instances of every worker that the state was divided for."""
     told: tuple[object, ...] = ()
     """Run, stores and executors of the state partitions as the coordinator was told."""
 
@@ -67,6 +69,7 @@ class Placing:
         self._lock = threading.RLock()
         self._held = {name: Held([], []) for name in queries}
         self._runs: dict[str, tuple[str, StatePlaces]] = {}
+        self._weights: dict[str, list[float]] = {}
         self.wanted: Placement | None = None
         self.in_force: Placement | None = None
 
@@ -97,6 +100,19 @@ class Placing:
             self._runs[name] = (str(query.runId), StatePlaces(self._spark, query))
             self._tell_state(name)
 
+    def weigh(self, state_s: Mapping[str, Mapping[int, float]]) -> None:
+        """The CPU time that state partitions took in a window: keys may be skewed. Half old, half new."""
+        with self._lock:
+            for name, taken_s in state_s.items():
+                total_s = sum(taken_s.values())
+                if name not in self._held or total_s <= 0:
+                    continue
+                now = [taken_s.get(partition, 0.0) / total_s for partition in range(len(self._held[name].state))]
+                old = self._weights.get(name, now)
+                self._weights[name] = (
+                    [(a + b) / 2 for a, b in zip(old, now, strict=True)] if len(old) == len(now) else now
+                )
+
     def restore(self, state: Mapping[str, list[str]]) -> None:
         """The state partitions as an earlier run held them, so that going on moves none."""
         for name, workers in state.items():
@@ -115,7 +131,11 @@ class Placing:
             held.source = source
         if not query.stateful:
             return 0
-        before, held.state = held.state, state_workers(counts, partitions, held.state)
+        before = held.state
+        if dict(counts) != held.counts or len(before) != partitions:
+            # weights change all the time: they count when instances move anyway
+            held.state = state_workers(counts, partitions, before, self._weights.get(name, ()))
+            held.counts = dict(counts)
         self._tell_state(name)
         return moved(before, held.state)
 

@@ -36,6 +36,8 @@ class TaskAccount:
     displaced: int = 0
     """Not followed, because the planned executor was gone when the task was launched."""
     workers: dict[str, WorkerTasks] = field(default_factory=dict)
+    state_s: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Operator -> CPU time that each of its state partitions took; a crowded worker does not make it more."""
 
     def add(
         self,
@@ -56,6 +58,9 @@ class TaskAccount:
                 continue
             counts = account.source if task["kind"] == SOURCE else account.state
             counts[operator] = counts.get(operator, 0) + 1
+            if task["kind"] == STATE:
+                taken_s = self.state_s.setdefault(operator, {})
+                taken_s[task["partition"]] = taken_s.get(task["partition"], 0.0) + task.get("cpu_ns", 0) / 1e9
             self.placed += 1
             self.followed += task["planned"] == task["executor"]
             self.displaced += task["planned"] != task["executor"] and bool(task.get("planned_gone"))
