@@ -17,6 +17,7 @@ from sluice.spark.cluster import lifecycle
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
 from sluice.spark.placed.cluster import executors_of
 from sluice.spark.placed.elastic import EMPTY_S, ElasticExecutors, without_slots
+from sluice.spark.placed.placing import PlacedQuery, Placing
 from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.stores import stores_of
 from sluice.spark.placed.tasks import TaskAccount
@@ -159,6 +160,35 @@ def test_the_cpu_of_an_executor_is_that_of_its_whole_process_tree(tmp_path):
     assert cpu.cores(1.0) == {}
     process(11, 10, 300, "python")
     assert cpu.cores(2.0) == {"3": 200 / os.sysconf("SC_CLK_TCK") / 2}
+
+
+def workers_named(**executor_ids: str) -> dict[str, Executor]:
+    return workers_of(Executor(executor_id=one, host=host, cores=4) for host, one in executor_ids.items())
+
+
+def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path):
+    query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
+    placing = Placing(None, {"count": query})
+
+    def apply(workers: dict[str, Executor], wanted: Placement) -> int:
+        return placing.apply(wanted, {"count": 2}, {"count": 4}, workers).total
+
+    def places() -> list[str]:
+        return json.loads(query.plan.read_text())["places"]
+
+    wanted = placed(a={"count": 1}, b={"count": 1})
+    apply(workers_named(a="0", b="1"), wanted)
+    assert (places(), placing.state["count"]) == (["executor_a_0", "executor_b_1"], ["a", "a", "b", "b"])
+    assert apply(workers_named(a="0", b="2"), wanted) == 0
+    assert places() == ["executor_a_0", "executor_b_2"]
+    assert apply(workers_named(a="0", c="3"), wanted) == 2
+    assert (places(), placing.state["count"]) == (["executor_a_0", "executor_c_3"], ["a", "a", "c", "c"])
+    assert apply(workers_named(a="0", b="4", c="3"), wanted) == 2
+    assert placing.state["count"] == ["a", "a", "b", "b"]
+
+    again = Placing(None, {"count": query})
+    again.restore(placing.state)
+    assert again.apply(wanted, {"count": 2}, {"count": 4}, workers_named(a="9", b="8", c="7")).total == 0
 
 
 def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_needed(monkeypatch):
