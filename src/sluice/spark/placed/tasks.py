@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +26,9 @@ class WorkerTasks:
 
 @dataclass
 class TaskAccount:
-    """Filled from the log of tasks. A placed task counts as followed if it ran on the executor the scheduler was told.
+    """Filled from the log of tasks. A placed task counts as followed if it ran on the executor it was planned on.
 
-    One the scheduler was told nothing about counts as not followed; stages that only shuffle have no place.
+    One without a plan counts as not followed; stages that only shuffle have no place.
     """
 
     placed: int = 0
@@ -41,10 +41,12 @@ class TaskAccount:
 
     def add(
         self,
-        tasks: list[Mapping[str, Any]],
+        tasks: Sequence[Mapping[str, Any]],
         operator_of_run: Callable[[str], str | None],
         worker_of: Callable[[str], str | None],
+        gone: Collection[str] = (),
     ) -> None:
+        """`gone` are the executors that are no more."""
         for task in tasks:
             operator, worker = operator_of_run(task["run_id"]), worker_of(task["executor"])
             if operator is None or worker is None:
@@ -63,7 +65,7 @@ class TaskAccount:
                 taken_s[task["partition"]] = taken_s.get(task["partition"], 0.0) + task.get("cpu_ns", 0) / 1e9
             self.placed += 1
             self.followed += task["planned"] == task["executor"]
-            self.displaced += task["planned"] != task["executor"] and bool(task.get("planned_gone"))
+            self.displaced += task["planned"] != task["executor"] and task["planned"] in gone
 
     def metrics(
         self, workers: tuple[Worker, ...], interval_s: float, io_rates: Mapping[str, float] | None = None

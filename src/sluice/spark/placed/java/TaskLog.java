@@ -63,7 +63,11 @@ public class TaskLog extends SparkListener {
     }
     Stage first = (Stage) stages.get(key(info.stageId(), 0));
     Map places = info.attemptNumber() == 0 || first == null ? places(info) : first.places;
-    stages.put(key(info.stageId(), info.attemptNumber()), new Stage((String[]) run, kind, places));
+    long submittedMs = System.currentTimeMillis();
+    if (info.submissionTime().isDefined()) {
+      submittedMs = ((Long) info.submissionTime().get()).longValue();
+    }
+    stages.put(key(info.stageId(), info.attemptNumber()), new Stage((String[]) run, kind, places, submittedMs));
   }
 
   public synchronized void onStageCompleted(SparkListenerStageCompleted event) {
@@ -101,9 +105,8 @@ public class TaskLog extends SparkListener {
     task.put("stage", Integer.valueOf(event.stageId()));
     task.put("kind", stage.kind);
     task.put("partition", Integer.valueOf(info.partitionId()));
-    Object planned = stage.places.get(Integer.valueOf(info.partitionId()));
-    task.put("planned", planned);
-    task.put("planned_gone", Boolean.valueOf(gone.contains(planned)));
+    task.put("planned", stage.places.get(Integer.valueOf(info.partitionId())));
+    task.put("submitted_ms", Long.valueOf(stage.submittedMs));
     task.put("executor", info.executorId());
     TaskMetrics metrics = event.taskMetrics();
     if (metrics != null) {
@@ -115,12 +118,13 @@ public class TaskLog extends SparkListener {
     tasks.add(task);
   }
 
-  /** {"tasks": [...], "dropped": n} since the last call. */
+  /** {"tasks": [...], "dropped": n} since the last call, and "gone", all executors that are no more. */
   public String drain() throws JsonProcessingException {
     Map all = new LinkedHashMap();
     synchronized (this) {
       all.put("tasks", tasks);
       all.put("dropped", Long.valueOf(dropped));
+      all.put("gone", new ArrayList(gone));
       tasks = new ArrayList();
       dropped = 0;
     }
@@ -162,12 +166,14 @@ public class TaskLog extends SparkListener {
     final String[] run;
     final String kind;
     final Map places;
+    final long submittedMs;
     int seen = 0;
 
-    Stage(String[] run, String kind, Map places) {
+    Stage(String[] run, String kind, Map places, long submittedMs) {
       this.run = run;
       this.kind = kind;
       this.places = places;
+      this.submittedMs = submittedMs;
     }
   }
 }
