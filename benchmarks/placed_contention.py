@@ -113,7 +113,7 @@ def measure_all(
                         "net": round(float(net), 3),
                         "records_per_s": round(found.records_per_s),
                         "followed": found.followed,
-                        "cores": found.loads,
+                        "loads": found.loads,
                         "hot": hot_worker(found.seen),
                     },
                 )

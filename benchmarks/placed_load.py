@@ -20,6 +20,7 @@ from benchmarks.placed_workers import Workers
 from sluice import Pipeline
 from sluice.control.engine import wait
 from sluice.lab.pipelines import RunsOnSpark, pipelines
+from sluice.lab.spark_placing import worker_load
 from sluice.model import Observation, Placement, Target
 from sluice.placement import PlacementRequest, Placer
 from sluice.placement.planner import UnitCosts, loads_at
@@ -106,10 +107,11 @@ def unpaced(query: str, *, state_partitions: int, **settings: Any) -> SparkJob:
 
 @dataclass(frozen=True)
 class Window:
-    """What a plan achieved. `loads` are the workers' cores in use."""
+    """What a plan achieved: cores in use by worker, and the share of its slots or cores it uses."""
 
     records_per_s: float
     followed: float | None
+    cores: dict[str, float]
     loads: dict[str, float]
     seen: Observation
 
@@ -160,7 +162,8 @@ def measured(engine: SparkEngine, target: Target | None, *, settle_s: float, mea
     return Window(
         records_per_s=sum(seen.operators[name].input_rate or 0.0 for name in engine.graph.topology.sources),
         followed=placed.followed / placed.placed if placed and placed.placed else None,
-        loads={name: round(one.cpu or 0.0, 3) for name, one in seen.workers.items()},
+        cores={name: round(one.cpu or 0.0, 3) for name, one in seen.workers.items()},
+        loads={name: round(worker_load(one) or 0.0, 3) for name, one in seen.workers.items()},
         seen=seen,
     )
 

@@ -105,7 +105,7 @@ def figures(found: Window, cost: Any = None) -> dict[str, Any]:
         "records_per_s": round(found.records_per_s, 1),
         "backpressure": max((one.backpressure or 0.0 for one in found.seen.operators.values()), default=None),
         "followed": found.followed,
-        "cores": found.loads,
+        "cores": found.cores,
         "cost": None if cost is None else [round(float(one), 3) for one in cost],
     }
 
