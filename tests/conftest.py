@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +21,10 @@ TASK_THREADS = 16
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
 
+
+# a busy machine is slow, not wrong
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 APART = {"test_queries.py", "test_exactly_once.py"}
 """Half of the tests with the session, by time: they are a group of their own, with a session of their own."""
@@ -35,6 +40,7 @@ def _group(item: pytest.Item) -> str:
     return item.path.stem
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     groups = {item: _group(item) for item in items if item.get_closest_marker("spark")}
     sizes = Counter(groups.values())
