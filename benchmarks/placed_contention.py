@@ -105,12 +105,11 @@ def measure_all(
                     continue
                 wanted = target(there.names, plan)
                 found = measured(engine, wanted, settle_s=seconds / 2, measure_s=seconds)
-                cpu, _, net = plan_cost(engine, wanted, units, rates)
+                cpu = plan_cost(engine, wanted, units, rates)[0]
                 yield (
                     case,
                     {
                         "cost": round(float(cpu), 3),
-                        "net": round(float(net), 3),
                         "records_per_s": round(found.records_per_s),
                         "followed": found.followed,
                         "loads": found.loads,

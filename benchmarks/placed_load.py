@@ -23,7 +23,7 @@ from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.spark_placing import worker_load
 from sluice.model import Observation, Placement, Target
 from sluice.placement import PlacementRequest, Placer
-from sluice.placement.planner import UnitCosts, loads_at
+from sluice.placement.planner import UnitCosts, loads_at, without_links
 from sluice.placement.problem import build
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.feed import Feed
@@ -183,7 +183,7 @@ def request_for(
         graph=engine.graph,
         parallelism=dict(parallelism),
         cluster=engine.cluster,
-        loads=loads_at(units, rates, parallelism),
+        loads=loads_at(without_links(units), rates, parallelism),
     )
 
 

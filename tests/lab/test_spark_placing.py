@@ -78,6 +78,20 @@ def test_a_profile_that_a_hot_worker_proves_wrong_is_given_up():
     assert asked == [10.0, 0.5]
 
 
+def test_strategies_get_no_network_costs_where_records_pass_through_shared_files():
+    requests = []
+
+    class Spy:
+        def place(self, request):
+            requests.append(request)
+            return placers.create("evenly").place(request)
+
+    placement = SparkPlacement(placer=Spy(), units={"a": UnitCosts(cpu=1.0, io=2.0, net=3.0)})
+    plan = placement.planner(lambda: Cluster.uniform(2, 4))
+    plan(Graph(operators=(Operator(name="a"),)), {"a": 2}, None, None)
+    assert requests[0].loads["a"].model_dump() == {"cpu": 1.0, "io": 2.0, "net": 0.0}
+
+
 def test_a_worker_is_hot_when_its_cores_are_used_up_though_slots_are_free():
     def worker(cpu):
         return WorkerMetrics(slots=4, busy=0.5, cpu=cpu, cpu_capacity=0.5)

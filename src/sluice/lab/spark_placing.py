@@ -50,7 +50,7 @@ class SparkPlacement:
     elastic: bool = False
 
     def planner(self, cluster: Callable[[], Cluster], review: WorkerReview | None = None) -> Planner:
-        costs = PlacementPlanner(placer=self.placer, cluster=cluster, units=self.units)
+        costs = PlacementPlanner(placer=self.placer, cluster=cluster, units=self.units, links=False)
         return WorkerPlanner(costs, review, most_workers=len(cluster().workers) if self.elastic else None)
 
     def review(self, cluster: Callable[[], Cluster]) -> WorkerReview:
