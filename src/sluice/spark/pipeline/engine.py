@@ -281,6 +281,7 @@ class SparkEngine:
                 if self._feed:
                     self._feed.stop()
                 self.runtime.stop()
+                self._sample()
             finally:
                 self._await_last_progress()
                 self._count = self._counted()
@@ -295,6 +296,10 @@ class SparkEngine:
         """Start failed queries again, drop output nobody reads, look at the feed, take samples."""
         seen = self.worker_side.refresh() if self.worker_side else ()
         if self.worker_side:
+            if self.worker_side.lost_some:
+                with self._lock:
+                    for ledger in self._ledgers.values():
+                        ledger.read.worker_lost(time.time())
             self.worker_side.sample()
             self._keep_placement()
             seen += self.worker_side.keep_executors(self._wanted)

@@ -40,6 +40,8 @@ class WorkerSide:
         self._names: dict[str, str] = {}
         """Every executor there ever was, and its worker."""
         self._dropped = 0
+        self.lost_some = False
+        """Whether an executor was gone when we last looked."""
         self.workers: dict[str, Executor] = {}
         self.refresh()
         self._first_slots = self.cluster.slots
@@ -69,6 +71,7 @@ class WorkerSide:
     def refresh(self) -> tuple[str, ...]:
         """Look who is there; a sentence for every worker that came or went. Without any, the last ones count."""
         found = workers_of(executors_of(self._store))
+        self.lost_some = any(found.get(name) != executor for name, executor in self.workers.items())
         if not found or found == self.workers:
             return ()
         before, self.workers = self.workers, found
