@@ -17,9 +17,12 @@ from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.files import replace_file
 from sluice.lab.pipelines import RunsOnSpark, pipelines
-from sluice.lab.profiling import MeasurementPlan, profile_job
+from sluice.lab.profiling import UNPACED_RATE, MeasurementPlan, profile_job
 from sluice.placement.request import Profile
 from sluice.spark.placed.cluster import PLACED_SETTINGS, SETTINGS, check_master
+
+WORKER_RATE = 30_000.0
+"""Records/s of one slot of a worker, to size its backlog: one that is faster is measured for a shorter time."""
 
 
 @app.command("profile")
@@ -75,6 +78,7 @@ def profile_command(
         measure_s=measure,
         seed=seed,
         accumulates=master is not None,
+        unpaced_rate=UNPACED_RATE if master is None else WORKER_RATE,
     )
     console = Console(stderr=True, quiet=as_json)
     profile = _measured(pipeline, definition, how, console, master=master, root=root)

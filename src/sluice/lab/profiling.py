@@ -58,6 +58,8 @@ class MeasurementPlan:
     seed: int = 0
     accumulates: bool = False
     """Whether state is to reach its size before anything is measured."""
+    unpaced_rate: float = UNPACED_RATE
+    """Records/s of a slot that is not paced, as far as its backlog is concerned."""
 
     def __post_init__(self) -> None:
         if not self.parallelisms or min(self.parallelisms) < 1:
@@ -69,7 +71,7 @@ class MeasurementPlan:
     def records_needed(self, spec: OperatorSpec) -> float:
         slot_seconds = sum(self.parallelisms) * (self.settle_s + self.measure_s)
         slot_seconds += MOST_ACCUMULATING * self.settle_s if self.accumulates else 0.0
-        return SPARE * (spec.slot_rate or UNPACED_RATE) * slot_seconds
+        return SPARE * (spec.slot_rate or self.unpaced_rate) * slot_seconds
 
 
 @dataclass(frozen=True)
@@ -119,7 +121,7 @@ def _measure(
     try:
         _fill(engine, spec, datasets)
         _wait_for_first_batch(engine, spec)
-        if how.accumulates:
+        if how.accumulates and engine.runtime.queries[spec.name].query.stateful:
             _accumulate(engine, spec, how)
         return _measure_each(engine, spec, how, place, say)
     finally:
