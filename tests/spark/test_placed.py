@@ -157,6 +157,7 @@ def test_the_cpu_of_an_executor_is_that_of_its_whole_process_tree(tmp_path):
     process(10, 1, 100, *executor)
     process(11, 10, 100, "python")
     process(12, 1, 500, *executor[:-1], "app-2")
+    process(9, 10, 0, *executor)
     cpu = ExecutorCpu("app-1", tmp_path)
     assert cpu.cores(1.0) == {}
     process(11, 10, 300, "python")
