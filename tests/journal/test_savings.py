@@ -58,10 +58,10 @@ def test_decisions_count_until_the_next_one():
     assert (up.late_before, up.late_after) == ((1, 2), (1, 3))
     assert (down.executor_s, down.late_before, down.late_after) == (-60.0, (1, 3), (0, 2))
     assert up.sentence() == (
-        "0:30 executors 1 -> 3 for 60 s: 0.03 executor-hours more, batches late 1 of 2 before and 1 of 3 after. "
+        "0:30 executors 1 -> 3 for 60 s: 120 executor-seconds more, batches late 1 of 2 before and 1 of 3 after. "
         "Why: source 1 -> 2 for 150 rec/s at 100 each."
     )
-    assert "0.02 executor-hours fewer" in down.sentence()
+    assert "60 executor-seconds fewer" in down.sentence()
 
 
 def test_of_many_decisions_the_three_that_moved_most_are_shown_in_order():

@@ -42,7 +42,7 @@ class DecisionEffect:
     def sentence(self) -> str:
         more = "more" if self.executor_s > 0 else "fewer"
         text = f"{clock(self.time_s).strip()} executors {self.before} -> {self.after} for {_lasting(self.lasted_s)}"
-        text += f": {abs(self.executor_s) / 3600:.2f} executor-hours {more}"
+        text += f": {_amount(abs(self.executor_s))} {more}"
         if self.late_before[1] and self.late_after[1]:
             before, after = (f"{late} of {known}" for late, known in (self.late_before, self.late_after))
             text += f", batches late {before} before and {after} after"
@@ -61,7 +61,7 @@ class Savings:
     most_used: int
     slo_s: float | None
     batches: int
-    """Those of which the latency is known."""
+    """Those of which the latency is known; 0 without an objective."""
     late_batches: int | None
     """Null without an objective."""
     decisions: tuple[DecisionEffect, ...]
@@ -153,10 +153,12 @@ def _window_s(report: CycleReport) -> float:
 
 
 def _late(reports: Sequence[CycleReport], slo_s: float | None) -> tuple[int, int]:
-    """(late, known) batches; one that runs through a whole window counts when it has ended."""
+    """(late, known) batches, none without an objective; one longer than a window counts when it has ended."""
+    if slo_s is None:
+        return 0, 0
     seen = [report.cycle.observation for report in reports]
     known = [latency_s for one in seen if _has_batch(one) for latency_s in one.latency_samples_s]
-    return sum(1 for latency_s in known if slo_s is not None and latency_s > slo_s), len(known)
+    return sum(1 for latency_s in known if latency_s > slo_s), len(known)
 
 
 def _has_batch(observation: Observation) -> bool:
@@ -200,6 +202,10 @@ def _that_mattered(decisions: Sequence[DecisionEffect]) -> tuple[DecisionEffect,
 
 def _ratio(late: tuple[int, int]) -> float:
     return late[0] / late[1] if late[1] else 0.0
+
+
+def _amount(executor_s: float) -> str:
+    return f"{executor_s / 3600:.2f} executor-hours" if executor_s >= 360 else f"{executor_s:.0f} executor-seconds"
 
 
 def _lasting(duration_s: float) -> str:
