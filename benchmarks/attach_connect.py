@@ -45,10 +45,12 @@ def measure(root: Path, master: str, client_python: str) -> tuple[int, int]:
     feed.start()
     with open(root / "server.log", "w") as server_log, open(root / "client.log", "w") as client_log:
         server = subprocess.Popen(_server(root, master, port, ready, stop), stdout=server_log, stderr=server_log)
+        started = [server]
         try:
             wait(ready.exists, "server", server, root / "server.log")
             command = [client_python, connect_client.__file__, f"sc://127.0.0.1:{port}", str(root)]
             client = subprocess.Popen(command, stdout=client_log, stderr=client_log)
+            started.append(client)
 
             def reach(executors: int, what: str) -> None:
                 took_s = wait(lambda: _seen(root) == ("client", executors), what, client, root / "client.log")
@@ -60,12 +62,15 @@ def measure(root: Path, master: str, client_python: str) -> tuple[int, int]:
             feed.records_per_s = LOW
             reach(1, "load step down to one executor")
             feed.stop()
-            stop.touch()
+            (root / "end").touch()
             if client.wait(timeout=PATIENCE_S):
                 raise SluiceError((root / "client.log").read_text()[-1000:])
         finally:
+            # the server last: a client waits for it
+            (root / "end").touch()
+            end(*(process.pid for process in started[1:]), patience_s=5)
             stop.touch()
-            end(server.pid, patience_s=20)
+            server.wait(timeout=PATIENCE_S)
     lines = [line for part in (root / "out").glob("part-*") for line in part.read_text().splitlines()]
     lost, repeated = feed.written - len(set(lines)), len(lines) - len(set(lines))
     print(f"{feed.written} records, {lost} lost, {repeated} repeated")

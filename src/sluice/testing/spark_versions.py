@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,18 +28,22 @@ DEFAULT_CACHE = Path.home() / ".cache" / "sluice-versions"
 
 def make_environment(cache: Path, repository: Path, version: str, python: str = sys.executable) -> Path:
     """The Python of an environment with this pyspark and sluice from its source; made if it is not there."""
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    name = running if python == sys.executable else Path(python).name
+    folder = cache / f"pyspark-{version}-on-{name}"
+    return install(folder, [f"pyspark=={version}", "--editable", str(repository)], python)
+
+
+def install(folder: Path, what: Sequence[str], python: str, *options: str) -> Path:
+    """The Python of the environment in this folder, which is made if it is not there, with these packages in it."""
     uv = Path(sys.executable).with_name("uv")
     command = str(uv) if uv.exists() else shutil.which("uv")
     if command is None:
         raise SluiceError("uv is missing; 'make' installs it")
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    name = running if python == sys.executable else Path(python).name
-    folder = cache / f"pyspark-{version}-on-{name}"
     executable = folder / "bin" / "python"
     if not executable.exists():
         _run([command, "venv", "--quiet", "--python", python, str(folder)])
-    install = [command, "pip", "install", "--quiet", "--python", str(executable)]
-    _run([*install, f"pyspark=={version}", "--editable", str(repository)])
+    _run([command, "pip", "install", "--quiet", "--python", str(executable), *options, *what])
     return executable
 
 

@@ -1,6 +1,6 @@
 """A client of Spark Connect with a streaming query of its own; needs pyspark[connect] and nothing of sluice.
 
-connect_client.py REMOTE ROOT: reads lines from ROOT/in, writes them to ROOT/out, ends when there is a file ROOT/stop.
+connect_client.py REMOTE ROOT: reads lines from ROOT/in, writes them to ROOT/out, ends when there is a file ROOT/end.
 """
 
 import sys
@@ -27,7 +27,7 @@ def main(remote: str, root: Path) -> None:
         .trigger(processingTime="1 second")
         .start()
     )
-    while not (root / "stop").exists():
+    while not (root / "end").exists():
         if not query.isActive:
             sys.exit(f"the query ended: {query.exception()}")
         time.sleep(0.5)
