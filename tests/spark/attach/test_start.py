@@ -196,6 +196,7 @@ def test_what_was_not_asked_for_is_chosen_and_said(spark, monkeypatch, caplog):
     chosen = [one.getMessage() for one in caplog.records if "event=chose" in one.getMessage()]
     assert [text.split(" why=")[0] for text in chosen] == [
         "event=chose what=cluster_manager value=standalone",
+        'event=chose what=executor_size value="1 cores, 1g"',
         "event=chose what=release value=decommission",
         "event=chose what=max_executors value=4",
         "event=chose what=interval_s value=60.0",
