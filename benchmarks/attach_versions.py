@@ -1,7 +1,7 @@
 """Executors 1 -> 3 -> 1 with DS2: every supported Spark on every cluster manager, decommissioned and killed.
 
 python -m benchmarks.attach_versions [--versions 3.5.9,4.3.0] [--kinds standalone,yarn,kubernetes]
-    [--modes decommission,kill] [--within 420] [--again]
+    [--modes decommission,kill] [--within 420] [--jobs 2] [--again]
 
 Every version has an environment of its own with sluice's core and that pyspark alone, and runs on clusters of that
 pyspark, one per cluster manager for both modes. Records are counted against what was written. Each cell is kept in a
@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(KINDS), help="of cluster")
     parser.add_argument("--modes", default=",".join(MODES), help="decommission, kill or both")
     parser.add_argument("--within", type=float, default=420.0, help="seconds after which no cell is begun")
+    parser.add_argument("--jobs", type=int, default=2, help="clusters at the same time, each with a job")
     parser.add_argument("--again", action="store_true", help="measure cells that are known already")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the file of what was measured")
     parser.add_argument("--python", default=sys.executable, help="a Python or its version; Spark 4.3 needs 3.11")
@@ -54,11 +57,22 @@ def main() -> None:
         for kind in arguments.kinds.split(",")
         for mode in arguments.modes.split(",")
     ]
-    deadline_s = time.monotonic() + arguments.within
-    for cluster, group in groupby(due(cells, {} if arguments.again else read_results(arguments.results)), _cluster_of):
-        for cell, result in _measure(cluster, list(group), arguments.python, arguments.cache, deadline_s):
+    deadline_s, ended = time.monotonic() + arguments.within, threading.Event()
+    # whoever wants an end gets it after the cells that have begun
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    missing = due(cells, {} if arguments.again else read_results(arguments.results))
+
+    def is_over() -> bool:
+        return ended.is_set() or time.monotonic() > deadline_s
+
+    def measure(cluster: tuple[str, str]) -> None:
+        group = [cell for cell in missing if _cluster_of(cell) == cluster]
+        for cell, result in _measure(cluster, group, arguments.python, arguments.cache, is_over):
             print(f"{', '.join(cell)}: {_text(result)}", file=sys.stderr, flush=True)
-            _keep(arguments.results, cell, result)
+            _keep(arguments.results, cell, {**result, "at_a_time": arguments.jobs})
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        list(pool.map(measure, dict.fromkeys(map(_cluster_of, missing))))
     results = read_results(arguments.results)
     print_table(results)
     sys.exit(1 if any(FAILED in result for result in results.values()) else 0)
@@ -75,10 +89,10 @@ def _cluster_of(cell: Cell) -> tuple[str, str]:
 
 
 def _measure(
-    cluster: tuple[str, str], cells: list[Cell], python: str, cache: Path, deadline_s: float
+    cluster: tuple[str, str], cells: list[Cell], python: str, cache: Path, is_over: Callable[[], bool]
 ) -> Iterator[tuple[Cell, Result]]:
     """Cells of one cluster, until the time is over; one that fails is a result, too."""
-    if time.monotonic() > deadline_s:
+    if is_over():
         return
     version, kind = cluster
     left = list(cells)
@@ -86,7 +100,7 @@ def _measure(
         try:
             environment = make_environment(cache, REPOSITORY, version, python)
             with cluster_of(environment, Path(folder) / "cluster", kind) as state:
-                while left and time.monotonic() < deadline_s:
+                while left and not is_over():
                     cell = left.pop(0)
                     yield cell, _steps(environment, Path(folder) / cell[2], cell[2], state)
         except SluiceError as error:

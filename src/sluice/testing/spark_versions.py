@@ -22,7 +22,7 @@ from sluice.spark.cluster.plan import ClusterState
 
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 """The last release of every line that `attach` supports."""
-STEPS_PATIENCE_S = 240.0
+STEPS_PATIENCE_S = 180.0
 DEFAULT_CACHE = Path.home() / ".cache" / "sluice-versions"
 
 
