@@ -220,6 +220,12 @@ def test_policies_that_learn_per_operator_are_for_one_query(spark, monkeypatch, 
         started(spark, monkeypatch, policy=name)
 
 
+def test_a_running_attachment_does_not_change_to_a_policy_that_is_not_for_it():
+    with pytest.raises(BadInputError, match="'random-search' is not for attach"):
+        module._decider("random-search", {}, None, module.AttachSettings())
+    assert module._decider("conttune", {}, None, module.AttachSettings())
+
+
 def test_a_second_query_that_comes_later_makes_such_a_policy_hold():
     class Inner:
         def decide(self, observation, memory):
