@@ -77,7 +77,16 @@ def _run(command: list[str], variables: Mapping[str, str] | None = None, patienc
     environment = {key: value for key, value in os.environ.items() if key not in hidden} | {**(variables or {})}
     what = f"{Path(command[0]).name} {' '.join(command[1:4])}"
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=patience_s, check=False)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=environment,
+            timeout=patience_s,
+            check=False,
+            # a signal to this process' group is not for a job that has begun
+            start_new_session=True,
+        )
     except subprocess.TimeoutExpired as error:
         raise SluiceError(f"{what} did not end within {patience_s:g} s: {_last_lines(error.stderr)}") from error
     if done.returncode:
