@@ -14,8 +14,9 @@ from sluice.cli.app import app
 from sluice.errors import BadInputError
 from sluice.web.app import PageSettings
 from sluice.web.grafana import dashboard_json
-from sluice.web.library import Library, Shelf
+from sluice.web.library import Library
 from sluice.web.server import DEFAULT_HOST, DashboardServer
+from sluice.web.shelf import Shelf
 
 TOKEN_VARIABLE = "SLUICE_DASHBOARD_TOKEN"
 Host = Annotated[str, typer.Option(help="Address to listen on; anything but loopback shows journals to the network.")]
@@ -93,6 +94,7 @@ def planned_slot_hours(shelf: Shelf) -> float | None:
         from sluice.lab.planned import planned_slot_seconds
     except ModuleNotFoundError:
         return None
-    times_s = shelf.state.columns.last("time_s")
-    slot_s = planned_slot_seconds(shelf.state.read(shelf.state.header_handle), times_s[-1]) if times_s else None
+    state = shelf.state
+    times_s = state.columns.last("time_s")
+    slot_s = planned_slot_seconds(state.read(state.header_handle), times_s[-1]) if times_s else None
     return None if slot_s is None else slot_s / 3600

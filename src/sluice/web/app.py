@@ -19,11 +19,13 @@ from starlette.types import ASGIApp
 
 from sluice.protocol import policies
 from sluice.web.controls import use_control
-from sluice.web.decisions import decision_detail, decisions_page
-from sluice.web.library import Library, Shelf
+from sluice.web.decisions import decision_detail, decisions_page, last_decision
+from sluice.web.library import Library
 from sluice.web.metrics import exposition
 from sluice.web.security import Guarded
+from sluice.web.shelf import Shelf
 from sluice.web.snapshot import snapshot
+from sluice.web.state import JournalState
 
 POINTS = 600
 MOST_POINTS = 4000
@@ -46,6 +48,24 @@ class PageSettings:
     clairvoyant: Clairvoyant | None = None
 
 
+@dataclass(frozen=True)
+class _Place:
+    """How much of a journal's time lines a page has; written `edition.rows`."""
+
+    edition: int
+    rows: int
+
+    @classmethod
+    def parse(cls, text: str) -> _Place | None:
+        parts = text.split(".")
+        if len(parts) != 2 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts):
+            return None
+        return cls(int(parts[0]), int(parts[1]))
+
+    def __str__(self) -> str:
+        return f"{self.edition}.{self.rows}"
+
+
 class Page:
     """The routes of one page."""
 
@@ -66,7 +86,7 @@ class Page:
                 Route("/api/journals/{id}", self.journal),
                 Route("/api/journals/{id}/events", self.events),
                 Route("/api/journals/{id}/decisions", self.decisions),
-                Route("/api/journals/{id}/decisions/{place:int}", self.decision),
+                Route("/api/journals/{id}/decisions/{decision:int}", self.decision),
                 Route("/api/journals/{id}/clairvoyant", self.clairvoyant),
                 Route("/api/control/{control}", self.control, methods=["POST"]),
                 Mount("/assets", StaticFiles(directory=str(assets))),
@@ -106,8 +126,8 @@ class Page:
 
     async def decision(self, request: Request) -> Response:
         shelf = self._shelf(request)
-        place = int(request.path_params["place"])
-        found = None if shelf is None else await run_in_threadpool(_decision, shelf, place)
+        key = int(request.path_params["decision"])
+        found = None if shelf is None else await run_in_threadpool(_decision, shelf, key)
         return _missing() if found is None else _json(found)
 
     async def clairvoyant(self, request: Request) -> Response:
@@ -124,49 +144,61 @@ class Page:
         shelf = self._shelf(request)
         if shelf is None:
             return _missing()
-        known = _number(request, "cycles", 0)
-        return StreamingResponse(self._stream(request, shelf, known), media_type="text/event-stream")
+        # a browser that lost its connection says what it heard last; the address is that of its first try
+        told = request.headers.get("last-event-id", "")
+        if not (place := _Place.parse(told)):
+            place = _Place(_number(request, "edition", 0), _number(request, "rows", 0))
+        return StreamingResponse(self._stream(request, shelf, place), media_type="text/event-stream")
 
-    async def _stream(self, request: Request, shelf: Shelf, known: int) -> AsyncIterator[str]:
-        """Every change since `known` cycles: a snapshot, and the rows of the time lines that are new."""
+    async def _stream(self, request: Request, shelf: Shelf, place: _Place) -> AsyncIterator[str]:
+        """Every change since a place: a snapshot, and the rows of the time lines that are new."""
         seen: Seen = ()
         silent_s = 0.0
         while not self.closing and not await request.is_disconnected():
-            now, data = await run_in_threadpool(self._news, shelf, seen, known)
+            now, data = await run_in_threadpool(self._news, shelf, seen, place)
             if data is not None:
-                seen, known, silent_s = now, data["cycles"], 0.0
-                yield f"data: {json.dumps(data, allow_nan=False)}\n\n"
+                seen, silent_s = now, 0.0
+                place = _Place(data["edition"], data["known_rows"])
+                yield f"id: {place}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
             elif silent_s >= BEAT_S:
                 silent_s = 0.0
                 yield ": still here\n\n"
             silent_s += LOOK_S
             await asyncio.sleep(LOOK_S)
 
-    def _news(self, shelf: Shelf, seen: Seen, known: int) -> tuple[Seen, dict[str, Any] | None]:
+    def _news(self, shelf: Shelf, seen: Seen, place: _Place) -> tuple[Seen, dict[str, Any] | None]:
         """What a stream says next; nothing if all is as it was."""
+        shelf.read_on()
         with shelf.reading() as state:
             controls = shelf.switches.state if shelf.switches else None
-            now = (state.version, json.dumps(controls), shelf.is_live)
+            now = (state.edition, state.version, json.dumps(controls), shelf.is_live, shelf.progress)
             if now == seen:
                 return now, None
-            rows = state.columns.picture(MOST_POINTS, first=known)
-            return now, {**self._part(shelf), "anew": len(state.columns) < known, "rows": rows}
+            known = {"edition": state.edition, "known_rows": len(state.columns), "reading": shelf.progress}
+            if shelf.progress is not None or state.edition != place.edition:
+                return now, {**known, "anew": shelf.progress is None}
+            rows = state.columns.picture(MOST_POINTS, first=place.rows)
+            return now, {**self._part(shelf, state), "rows": rows}
 
     def _whole(self, shelf: Shelf, points: int, last_s: float) -> dict[str, Any]:
         with shelf.reading() as state:
             times = state.columns.last("time_s")
             since_s = times[-1] - last_s if times and last_s > 0 else 0.0
             rows = state.columns.picture(points, since_s)
-            return {**self._part(shelf), "rows": rows, **decisions_page(state)}
+            decided = decisions_page(state, is_whole=shelf.progress is None)
+            return {**self._part(shelf, state), "rows": rows, **decided}
 
-    def _part(self, shelf: Shelf) -> dict[str, Any]:
+    def _part(self, shelf: Shelf, state: JournalState) -> dict[str, Any]:
         return {
             **shelf.to_data(),
-            **snapshot(shelf.state, self._settings.price),
+            **snapshot(state, self._settings.price, is_whole=shelf.progress is None),
+            "edition": state.edition,
+            "known_rows": len(state.columns),
+            "reading": shelf.progress,
             "control_state": shelf.switches.state if shelf.switches else None,
-            "decided": len(shelf.state.decisions),
-            "intervened": len(shelf.state.interventions),
-            "last_decision": next(iter(decisions_page(shelf.state)["decisions"]), None),
+            "decided": len(state.decisions),
+            "intervened": len(state.interventions),
+            "last_decision": last_decision(state),
         }
 
     def _shelf(self, request: Request) -> Shelf | None:
@@ -175,12 +207,12 @@ class Page:
 
 def _decisions(shelf: Shelf, before: int | None) -> dict[str, Any]:
     with shelf.reading() as state:
-        return decisions_page(state, before)
+        return decisions_page(state, before, is_whole=shelf.progress is None)
 
 
-def _decision(shelf: Shelf, place: int) -> dict[str, Any] | None:
+def _decision(shelf: Shelf, key: int) -> dict[str, Any] | None:
     with shelf.reading() as state:
-        return decision_detail(state, place)
+        return decision_detail(state, key)
 
 
 def _listed(shelf: Shelf) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import asdict
 from typing import Any
 
@@ -18,29 +19,44 @@ LOOKED_AT = 4
 """Cycles before the next decision in which figures are looked for: the last one may have none."""
 
 
-def decisions_page(state: JournalState, before: int | None = None) -> dict[str, Any]:
-    """The newest first; `before` is the place of the oldest one that is known already."""
-    until = len(state.decisions) if before is None else max(0, min(before, len(state.decisions)))
+def decisions_page(state: JournalState, before: int | None = None, *, is_whole: bool = True) -> dict[str, Any]:
+    """The newest first. `before` is the id of the oldest one that is known already."""
+    until = len(state.decisions) if before is None else _place(state, before)
     places = range(max(0, until - PAGE), until)
     return {
-        "total": len(state.decisions),
-        "from": places.start,
+        "total": len(state.decisions) if is_whole else None,
+        "has_older": is_whole and places.start > 0,
         "decisions": [_told(state, place) for place in reversed(places)],
         "interventions": [_intervention(state, handle) for handle in reversed(state.interventions)],
     }
 
 
-def decision_detail(state: JournalState, place: int) -> dict[str, Any] | None:
+def last_decision(state: JournalState) -> dict[str, Any] | None:
+    return _told(state, len(state.decisions) - 1) if state.decisions else None
+
+
+def decision_detail(state: JournalState, key: int) -> dict[str, Any] | None:
     """One decision with its records, as they were written."""
-    if not 0 <= place < len(state.decisions):
+    place = _place(state, key)
+    if place == len(state.decisions) or _id(state, state.decisions[place]) != key:
         return None
     decision = state.decisions[place]
     lines = [state.line_of(decision.row), *(state.read(handle) for handle in decision.outcomes)]
     return {**_told(state, place), "records": [line.decode("utf-8", "replace") for line in lines]}
 
 
+def _id(state: JournalState, decision: Decision) -> int:
+    """Where its line is: the same however much of the journal was read."""
+    return state.handles[decision.row]
+
+
+def _place(state: JournalState, key: int) -> int:
+    return bisect_left(state.decisions, key, key=lambda decision: _id(state, decision))
+
+
 def _told(state: JournalState, place: int) -> dict[str, Any]:
     decision = state.decisions[place]
+    key = _id(state, decision)
     later = state.decisions[place + 1].row if place + 1 < len(state.decisions) else len(state.handles) - 1
     rows = range(max(decision.row + 1, later - LOOKED_AT + 1), later + 1)
     try:
@@ -52,10 +68,10 @@ def _told(state: JournalState, place: int) -> dict[str, Any]:
         result = run.reports[0].result
     except (ValidationError, StopIteration, KeyError, ValueError) as error:
         problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
-        return {"place": place, "kind": "unreadable", "change": "a record that cannot be read", "reason": problem}
+        return {"id": key, "kind": "unreadable", "change": "a record that cannot be read", "reason": problem}
     assert isinstance(records[0], Cycle)
     facts = asdict(told)
-    return {"place": place, "cycle": records[0].cycle, "kind": result.kind, **facts, "events": records[0].events}
+    return {"id": key, "cycle": records[0].cycle, "kind": result.kind, **facts, "events": records[0].events}
 
 
 def _outcomes(state: JournalState, decision: Decision) -> list[AnyRecord]:

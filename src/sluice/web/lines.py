@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-BLOCK = 8_000_000
+BLOCK = 1_000_000
 LONGEST_LINE = 16_000_000
 """A line longer than this is no record; what it holds is not kept."""
+SHORT_BLOCK = 65_536
 OVERLONG = b"(a line of more than 16 MB)"
 
 
@@ -21,6 +22,11 @@ class JournalLines(Protocol):
         ...
 
     def read(self, handle: int) -> bytes: ...
+
+    @property
+    def position(self) -> int:
+        """Where the next fresh line begins, in handles."""
+        ...
 
     @property
     def began_anew(self) -> bool:
@@ -42,7 +48,7 @@ class FileLines:
 
     def fresh(self) -> Iterator[tuple[int, bytes]]:
         self.began_anew = self._reopen()
-        while block := os.pread(self._file, BLOCK, self._offset + len(self._rest)) if self._file >= 0 else b"":
+        while block := self._block(self._offset + len(self._rest), BLOCK):
             *lines, torn = (self._rest + block).split(b"\n")
             for line in lines:
                 at, self._offset = self._offset, self._offset + len(line) + 1
@@ -55,16 +61,43 @@ class FileLines:
     def read(self, handle: int) -> bytes:
         data = b""
         while b"\n" not in data and len(data) <= LONGEST_LINE:
-            block = os.pread(self._file, 65_536, handle + len(data))
+            block = self._block(handle + len(data), SHORT_BLOCK)
             if not block:
                 break
             data += block
         return data.partition(b"\n")[0]
 
+    def bytes_at(self, start: int, count: int) -> bytes:
+        """So many, or those that are there."""
+        parts = []
+        while count > 0 and (part := self._block(start, count)):
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return b"".join(parts)
+
+    @property
+    def size(self) -> int:
+        """Of the file as it is now; 0 if there is none."""
+        self._reopen()
+        return os.fstat(self._file).st_size if self._file >= 0 else 0
+
+    @property
+    def position(self) -> int:
+        return self._offset
+
+    def _block(self, start: int, count: int) -> bytes:
+        try:
+            return os.pread(self._file, count, start) if self._file >= 0 else b""
+        except OSError:
+            return b""
+
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def _reopen(self) -> bool:
         try:
@@ -77,7 +110,8 @@ class FileLines:
         was_open = self._file >= 0
         self.close()
         try:
-            self._file = os.open(self._path, os.O_RDONLY)
+            # a pipe must not keep a page waiting for who writes into it
+            self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
             return False
         self._inode = os.fstat(self._file).st_ino
@@ -109,12 +143,13 @@ class MemoryLines:
     def read(self, handle: int) -> bytes:
         return self._lines.get(handle, b"")
 
+    @property
+    def position(self) -> int:
+        return self._taken
+
 
 def is_recent(path: Path, now_s: float, within_s: float) -> bool:
     try:
         return now_s - path.stat().st_mtime < within_s
     except OSError:
         return False
-
-
-LineSource = Callable[[], JournalLines]

@@ -17,14 +17,13 @@ from sluice.web.verdict import verdict
 MOST_WORKERS = 500
 
 
-def snapshot(state: JournalState, price: float | None = None) -> dict[str, Any]:
-    """All but the time lines and the decisions, which have calls of their own."""
+def snapshot(state: JournalState, price: float | None = None, *, is_whole: bool = True) -> dict[str, Any]:
+    """All but the time lines and the decisions, which have calls of their own; without costs while more is to be read."""
     latest = _latest(state)
     said = verdict(state)
     return {
         "version": state.version,
-        "cycles": len(state.columns),
-        "runs": state.runs,
+        "cycles": len(state.columns) if is_whole or state.last is None else state.last.cycle + 1,
         "head": _head(state),
         "verdict": {"word": said.word, "good": said.good, "sentence": said.sentence},
         "time_s": state.columns.last("time_s")[-1] if len(state.columns) else None,
@@ -34,7 +33,7 @@ def snapshot(state: JournalState, price: float | None = None) -> dict[str, Any]:
         "curves": _curves(state, latest),
         "forecast": _forecast(latest),
         "shadow": _shadow(latest),
-        "costs": _costs(state, price),
+        "costs": _costs(state, price) if is_whole else None,
         "recommendation": _text(_at(latest, "recommendation", "reason")),
         "problem": _text(latest.get("problem")),
         "problems": state.problems,

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -35,8 +37,13 @@ TEXT_SHOWN = 300
 SAMPLES = 8
 """Of an operator's capacity at one parallelism: the newest."""
 MOST_PARALLELISMS = 64
+PART = 200
+"""Lines between two calls of `on_part`: some milliseconds."""
 MOST_OPERATORS = 200
 """What a picture has room for, and a hostile journal could exceed."""
+
+
+_EDITIONS = count(1)
 
 
 @dataclass
@@ -56,9 +63,10 @@ class JournalState:
         self._clear()
 
     def _clear(self) -> None:
+        self.edition = next(_EDITIONS)
+        """Another one whenever rows that a page has are no longer those of this journal."""
         self.header: HeaderGlance | None = None
         self.header_handle = -1
-        self.runs = 0
         self.columns = Columns()
         self.handles = array("q")
         self.decisions: list[Decision] = []
@@ -83,14 +91,21 @@ class JournalState:
         self._upgraded: MemoryLines | None = None
         self._number = 0
 
-    def refresh(self) -> None:
-        """Read what was appended."""
+    def refresh(self, on_part: Callable[[], None] | None = None) -> None:
+        """Read what was appended; `on_part` is called now and then meanwhile."""
         for handle, line in self._lines.fresh():
+            if on_part is not None and self._number % PART == 0:
+                on_part()
             if self._lines.began_anew and self._number and handle == 0:
                 self._clear()
             self._number += 1
             self.version += 1
             self._take(handle, line)
+
+    @property
+    def position(self) -> int:
+        """How far the lines were read."""
+        return self._lines.position
 
     def read(self, handle: int) -> bytes:
         return (self._upgraded or self._lines).read(handle)
@@ -141,7 +156,6 @@ class JournalState:
             self._began_s = times[-1] if times else 0.0
             self.header, self.header_handle, self.end = record, handle, None
             self._shared = record.is_shared
-            self.runs += 1
             self._by_cycle = {}
         else:
             self.end = record

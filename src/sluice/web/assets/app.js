@@ -3,7 +3,7 @@ import { byId, clock, el, fill, get, lasting, say, short } from "./dom.js";
 import { Chart } from "./chart.js";
 import { drawGraph } from "./graph.js";
 import { openControls } from "./controls.js";
-import { addOlder, openDecision, showBad, showCosts, showCurves, showDecisions, showFacts, showPlacement, showShadow, showWhy } from "./panels.js";
+import { addOlder, openDecision, showBad, showCosts, showCurves, showDecisions, showFacts, showPlacement, showReading, showShadow, showWhy } from "./panels.js";
 
 const POINTS = 600;
 const WORDS = new Map([["keeps up", "Keeps up"], ["catches up", "Catches up"], ["falls behind", "Falls behind"], ["late", "Too late"], ["idle", "Idle"], ["waiting", "Waiting"], ["unknown", "Not known"]]);
@@ -20,7 +20,7 @@ let stream = null;
 let rows = null;
 let last = null;
 let clairvoyant = null;
-let oldest = 0;
+let oldest = null;
 
 function trouble(text) {
   byId("trouble").hidden = !text;
@@ -48,6 +48,7 @@ function draw(data) {
   showFacts(data);
   showWhy(data);
   drawGraph(byId("graph"), data.operators, data.edges, head.shared);
+  showReading(data.reading);
   showCosts(data.costs, clairvoyant);
   showShadow(data.shadow);
   showCurves(data.curves, data.operators);
@@ -72,7 +73,7 @@ async function load(id, { keep = false } = {}) {
   if (current !== id) return;
   if (!keep) clairvoyant = null;
   rows = data.rows;
-  oldest = data.from;
+  oldest = data.decisions.at(-1)?.id ?? null;
   data.marks = data.decisions.map(({ time_s: time }) => time);
   draw(data);
   drawLines();
@@ -88,13 +89,14 @@ function follow(id, from) {
   let decided = from.decided;
   let intervened = from.intervened;
   let marks = from.marks;
-  stream = new EventSource(`/api/journals/${id}/events?cycles=${from.cycles}`);
+  stream = new EventSource(`/api/journals/${id}/events?edition=${from.edition}&rows=${from.known_rows}`);
   stream.onopen = () => trouble("");
   stream.onerror = () => { if (current === id) trouble("The connection was lost; trying again."); };
   stream.onmessage = (event) => {
     const data = JSON.parse(event.data);
     if (current !== id) return;
-    if (data.anew) { guarded(load(id)); return; }
+    if (data.anew) { guarded(load(id, { keep: true })); return; }
+    if (data.reading !== null) { showReading(data.reading); return; }
     if (data.rows.time_s.length) {
       for (const key of Object.keys(rows)) rows[key].push(...data.rows[key]);
     }
@@ -105,14 +107,14 @@ function follow(id, from) {
       decided = data.decided;
       intervened = data.intervened;
       guarded(get(`/api/journals/${id}/decisions`).then((page) => {
-        oldest = page.from;
+        oldest = page.decisions.at(-1)?.id ?? null;
         marks = page.decisions.map(({ time_s: time }) => time);
         last.marks = marks;
         showDecisions(page, open);
         drawLines();
       }));
     } else if (data.last_decision) {
-      const shown = byId("decisions").querySelector(`[data-place="${Number(data.last_decision.place)}"] .soft`);
+      const shown = byId("decisions").querySelector(`[data-id="${Number(data.last_decision.id)}"] .soft`);
       if (shown) shown.textContent = data.last_decision.outcome ?? "";
     }
     if (rows.time_s.length > 3 * POINTS) guarded(load(id, { keep: true })); else drawLines();
@@ -137,7 +139,7 @@ async function start() {
 
 byId("journal").addEventListener("change", (event) => { history.replaceState(null, "", `#${event.target.value}`); guarded(load(event.target.value)); });
 byId("span").addEventListener("change", () => guarded(load(current, { keep: true })));
-byId("older").addEventListener("click", () => guarded(get(`/api/journals/${current}/decisions?before=${oldest}`).then((page) => { oldest = page.from; addOlder(page, open); })));
+byId("older").addEventListener("click", () => guarded(get(`/api/journals/${current}/decisions?before=${oldest}`).then((page) => { oldest = page.decisions.at(-1)?.id ?? oldest; addOlder(page, open); })));
 byId("detail-close").addEventListener("click", () => byId("detail").close());
 byId("controls-close").addEventListener("click", () => byId("controls").close());
 byId("controls-open").addEventListener("click", () => guarded(openControls(current, last)));

@@ -9,7 +9,7 @@ export function showFacts({ operators, head, costs }) {
   const [there, wanted] = [total("instances"), total("target")];
   const busiest = operators.filter(({ busy }) => busy !== null).sort((a, b) => b.busy - a.busy)[0];
   say("tight", busiest && operators.length > 1 ? `Busiest: ${busiest.name}, ${Math.round(busiest.busy * 100)} %.` : "");
-  const facts = [[head.shared ? "executors" : "slots", wanted && wanted !== there ? `${there} → ${wanted}` : `${there}`], ["waiting records", operators.some(({ lag }) => lag !== null) ? short(total("lag")) : "unknown"], ["late windows", costs.known ? `${number(costs.late)} of ${number(costs.known)}` : "no objective"]];
+  const facts = [[head.shared ? "executors" : "slots", wanted && wanted !== there ? `${there} → ${wanted}` : `${there}`], ["waiting records", operators.some(({ lag }) => lag !== null) ? short(total("lag")) : "unknown"], ["late windows", !costs ? "being counted" : costs.known ? `${number(costs.late)} of ${number(costs.known)}` : "no objective"]];
   fill(byId("facts"), facts.map(([name, text]) => el("div", {}, el("dt", {}, name), el("dd", {}, text))));
 }
 
@@ -24,9 +24,9 @@ export function showWhy(data) {
 
 function item(decision, open) {
   const kind = KINDS[decision.kind] ?? decision.kind;
-  return el("li", { "data-place": decision.place },
+  return el("li", { "data-id": decision.id },
     el("span", { class: "kind", "data-kind": decision.kind }, `${clock(decision.time_s)} · ${kind}`),
-    el("button", { type: "button", class: "name", on: { click: () => open(decision.place) } }, decision.change ?? "?"),
+    el("button", { type: "button", class: "name", on: { click: () => open(decision.id) } }, decision.change ?? "?"),
     el("span", { class: "text" }, decision.reason ?? ""),
     el("span", { class: "soft text" }, decision.outcome ?? ""));
 }
@@ -35,17 +35,17 @@ export function showDecisions(page, open) {
   const hands = page.interventions.map((one) => [one.time_s ?? 0, el("li", { class: "hand" }, el("span", { class: "kind" }, `${clock(one.time_s)} · by hand`), el("strong", { class: "text" }, one.sentence))]);
   const items = [...page.decisions.map((one) => [one.time_s ?? 0, item(one, open)]), ...hands].sort((a, b) => b[0] - a[0]);
   fill(byId("decisions"), items.length ? items.map(([, node]) => node) : el("li", {}, el("span", { class: "soft" }, "Nothing was scaled so far.")));
-  say("decisions-title", `Decisions (${number(page.total)})`);
-  byId("older").hidden = page.from <= 0;
+  say("decisions-title", page.total === null ? "Newest decisions" : `Decisions (${number(page.total)})`);
+  byId("older").hidden = !page.has_older;
 }
 
 export function addOlder(page, open) {
   byId("decisions").append(...page.decisions.map((one) => item(one, open)));
-  byId("older").hidden = page.from <= 0;
+  byId("older").hidden = !page.has_older;
 }
 
-export async function openDecision(id, place) {
-  const found = await get(`/api/journals/${id}/decisions/${place}`);
+export async function openDecision(id, key) {
+  const found = await get(`/api/journals/${id}/decisions/${key}`);
   say("detail-title", `Decision at ${clock(found.time_s)}`);
   const line = (name, text) => (text ? el("p", {}, el("strong", {}, `${name}: `), el("span", { class: "text" }, text)) : null);
   fill(byId("detail-body"),
@@ -60,7 +60,13 @@ function pretty(text) {
   try { return JSON.stringify(JSON.parse(text), null, 2); } catch { return text; }
 }
 
+export function showReading(part) {
+  byId("reading").hidden = part === null;
+  say("reading", part === null ? "" : `Reading the whole journal: ${Math.floor(100 * part)} %. Until then the time lines show single windows of the past.`);
+}
+
 export function showCosts(costs, clairvoyant) {
+  if (!costs) { fill(byId("costs"), el("p", { class: "soft" }, "Counted when the whole journal is read.")); return; }
   const money = (hours) => (costs.price === null ? "" : ` (${number(hours * costs.price, 2)})`);
   const rows = [["used so far", costs.used], [`fixed at ${number(costs.maximum)}, ${costs.maximum_is}`, costs.at_maximum], ["fixed at the fewest there were", costs.at_minimum]];
   if (clairvoyant !== null && clairvoyant !== undefined) rows.push(["clairvoyant planner", clairvoyant]);
