@@ -70,9 +70,10 @@ def test_decisions_are_those_that_explain_tells(client_of, tmp_path):
 
 def test_a_decision_opens_with_its_records_as_written(client_of, journal):
     client = client_of(journal)
-    data = client.get(f"/api/journals/{only(client)}/decisions/0").json()
+    key = shown(client)["decisions"][0]["id"]
+    data = client.get(f"/api/journals/{only(client)}/decisions/{key}").json()
     assert [json.loads(text)["kind"] for text in data["records"]] == ["cycle", "outcome"]
-    assert client.get(f"/api/journals/{only(client)}/decisions/7").status_code == 404
+    assert client.get(f"/api/journals/{only(client)}/decisions/{key + 1}").status_code == 404
 
 
 def test_what_was_learned_placed_and_foreseen_is_shown(client_of, tmp_path):

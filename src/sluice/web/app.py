@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -15,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from sluice.protocol import policies
 from sluice.web.controls import use_control
@@ -92,7 +93,21 @@ class Page:
                 Mount("/assets", StaticFiles(directory=str(assets))),
             ]
         )
-        return Guarded(app, self._settings.hosts)
+        return Guarded(self._ending(app), self._settings.hosts)
+
+    def _ending(self, app: ASGIApp) -> ASGIApp:
+        """A request that the end of the server cancels is answered, not a traceback."""
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            try:
+                await app(scope, receive, send)
+            except asyncio.CancelledError:
+                if not self.closing:
+                    raise
+                with suppress(RuntimeError):
+                    await JSONResponse({"error": "the page is closing"}, 503)(scope, receive, send)
+
+        return answer
 
     async def index(self, _: Request) -> Response:
         page = (files("sluice.web") / "assets" / "index.html").read_bytes()
