@@ -5,11 +5,12 @@ import json
 import pytest
 
 from sluice.journal.file import read_runs
+from sluice.journal.records import Intervention
 from sluice.model import Learned, LearnedCurve, LoadForecast, Placement, Recommendation, Target
 from sluice.web.grafana import dashboard_json
 from sluice.web.library import Library
 from sluice.web.metrics import METRICS
-from tests.journal.records import cycle, header
+from tests.journal.records import cycle, end, header
 from tests.web.conftest import write
 
 
@@ -26,9 +27,10 @@ def test_a_journal_is_told_whole(client_of, journal):
     data = shown(client_of(journal.parent))
     assert data["cycles"] == 3
     assert data["verdict"] == {
-        "word": "keeps up",
-        "good": True,
-        "sentence": "Reads 100 of 100 records/s arriving, latency 1.0 s (objective 30 s).",
+        "word": "was late",
+        "good": False,
+        "sentence": "Latency was above 30 s for 33% of the time. "
+        "At the end: reads 100 of 100 records/s arriving, latency 1.0 s (objective 30 s).",
     }
     assert data["rows"]["slots"] == [2, 2, 4]
     assert data["rows"]["latency_s"] == [40.0, 1.0, 1.0]
@@ -57,6 +59,31 @@ def test_the_verdict_is_by_reads_and_by_the_objective(client_of, tmp_path, rates
     seen = one.observation.model_copy(update={"operators": {"source": metrics}})
     path = write(tmp_path / "journal.jsonl", header(slo_s=30.0), one.model_copy(update={"observation": seen}))
     assert shown(client_of(path))["verdict"]["word"] == word
+
+
+@pytest.mark.parametrize(
+    ("late", "read", "error", "word"),
+    [
+        (0, 100.0, None, "kept up"),
+        (1, 100.0, None, "kept up"),
+        (2, 100.0, None, "was late"),
+        (0, 90.0, None, "fell behind"),
+        (0, 100.0, "the broker was gone", "failed"),
+    ],
+)
+def test_a_run_that_is_over_is_judged_by_all_of_it(client_of, tmp_path, late, read, error, word):
+    cycles = []
+    for number in range(30):
+        one = cycle(number, latency_s=90.0 if number < late else 1.0)
+        metrics = one.observation.operators["source"].model_copy(update={"arrival_rate": 100.0, "input_rate": read})
+        seen = one.observation.model_copy(update={"operators": {"source": metrics}})
+        cycles.append(one.model_copy(update={"observation": seen}))
+    ended = end().model_copy(update={"error": error})
+    path = write(tmp_path / "journal.jsonl", header(slo_s=30.0), *cycles, ended)
+    said = shown(client_of(path))["verdict"]
+    assert said["word"] == word
+    assert said["good"] is (word == "kept up")
+    assert error is None or error in said["sentence"]
 
 
 def test_decisions_are_those_that_explain_tells(client_of, tmp_path):
@@ -122,6 +149,14 @@ def test_a_journal_is_followed_as_it_grows_and_when_it_begins_anew(tmp_path):
     write(path, header(), cycle(7))
     assert len(shelf.refresh().columns) == 1
     assert shelf.state.last.cycle == 7
+
+
+def test_decisions_and_uses_of_controls_of_a_resumed_run_are_at_their_time(client_of, tmp_path):
+    pause = Intervention(cycle=1, time_s=20.0, control="pause")
+    again = [cycle(0), cycle(1, action="apply", target=1), pause]
+    data = shown(client_of(write(tmp_path / "journal.jsonl", header(), cycle(0), cycle(1), header(), *again)))
+    assert [(one["at_s"], one["direction"]) for one in data["decisions"]] == [(60.0, "down")]
+    assert [one["at_s"] for one in data["interventions"]] == [50.0]
 
 
 def test_resumed_runs_follow_one_another_in_time(tmp_path):

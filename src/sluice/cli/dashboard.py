@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import threading
 from pathlib import Path
@@ -58,6 +59,8 @@ def dashboard(
     if grafana:
         print(dashboard_json(), end="")
         return
+    if price is not None and not math.isfinite(price):
+        raise BadInputError(f"--price must be a number, got {price}")
     settings = PageSettings(
         token=checked_token(token), hosts=tuple(allow_host or ()), price=price, clairvoyant=planned_slot_hours
     )

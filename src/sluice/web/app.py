@@ -34,6 +34,8 @@ LOOK_S = 0.5
 """How often a journal is looked at for a page that watches it."""
 BEAT_S = 15.0
 """A line without meaning this often, so that a connection nobody reads is noticed."""
+MOST_STREAMS = 200
+"""Pages that watch at a time."""
 Seen = tuple[Any, ...]
 Clairvoyant = Callable[[Shelf], "float | None"]
 """Slot-hours of a planner that knew the load, where that can be told."""
@@ -73,6 +75,7 @@ class Page:
     def __init__(self, library: Library, settings: PageSettings) -> None:
         self._library = library
         self._settings = settings
+        self._streams = 0
         self.closing = False
         """Set when the server is to stop: streams end then."""
 
@@ -159,6 +162,8 @@ class Page:
         shelf = self._shelf(request)
         if shelf is None:
             return _missing()
+        if self._streams >= MOST_STREAMS:
+            return JSONResponse({"error": f"{MOST_STREAMS} pages watch already"}, 503)
         # a browser that lost its connection says what it heard last; the address is that of its first try
         told = request.headers.get("last-event-id", "")
         if not (place := _Place.parse(told)):
@@ -169,17 +174,21 @@ class Page:
         """Every change since a place: a snapshot, and the rows of the time lines that are new."""
         seen: Seen = ()
         silent_s = 0.0
-        while not self.closing and not await request.is_disconnected():
-            now, data = await run_in_threadpool(self._news, shelf, seen, place)
-            if data is not None:
-                seen, silent_s = now, 0.0
-                place = _Place(data["edition"], data["known_rows"])
-                yield f"id: {place}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
-            elif silent_s >= BEAT_S:
-                silent_s = 0.0
-                yield ": still here\n\n"
-            silent_s += LOOK_S
-            await asyncio.sleep(LOOK_S)
+        self._streams += 1
+        try:
+            while not self.closing and not await request.is_disconnected():
+                now, data = await run_in_threadpool(self._news, shelf, seen, place)
+                if data is not None:
+                    seen, silent_s = now, 0.0
+                    place = _Place(data["edition"], data["known_rows"])
+                    yield f"id: {place}\ndata: {json.dumps(data, allow_nan=False)}\n\n"
+                elif silent_s >= BEAT_S:
+                    silent_s = 0.0
+                    yield ": still here\n\n"
+                silent_s += LOOK_S
+                await asyncio.sleep(LOOK_S)
+        finally:
+            self._streams -= 1
 
     def _news(self, shelf: Shelf, seen: Seen, place: _Place) -> tuple[Seen, dict[str, Any] | None]:
         """What a stream says next; nothing if all is as it was."""
@@ -206,7 +215,9 @@ class Page:
     def _part(self, shelf: Shelf, state: JournalState) -> dict[str, Any]:
         return {
             **shelf.to_data(),
-            **snapshot(state, self._settings.price, is_whole=shelf.progress is None),
+            **snapshot(
+                state, self._settings.price, is_whole=shelf.progress is None, is_over=not shelf.is_live
+            ),
             "edition": state.edition,
             "known_rows": len(state.columns),
             "reading": shelf.progress,

@@ -120,7 +120,7 @@ class GlimpseLines:
                 if begins >= 0 or start == 0:
                     return start + begins + 1
             # a line may lie across two blocks
-            until = start + SAMPLE_BYTES if start else 0
+            until = start + min(SAMPLE_BYTES, BLOCK // 2) if start else 0
         return after
 
     def _between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:

@@ -86,7 +86,9 @@ def _title(path: Path, place: Path) -> str:
         short = shown.relative_to(place if place.is_dir() else place.parent)
     except ValueError:
         short = shown
-    return str(short) if str(short) != "." else shown.resolve().name
+    text = str(short) if str(short) != "." else shown.resolve().name
+    # a path may hold bytes that are no text
+    return text.encode("utf-8", "replace").decode()
 
 
 def _id(text: str) -> str:

@@ -15,6 +15,7 @@ from sluice.control.switches import Switchboard
 from sluice.web.glimpse import glimpse
 from sluice.web.lines import JournalLines, is_recent
 from sluice.web.state import JournalState
+from sluice.web.text import NAME, clipped
 
 END_BYTES = 1000
 STILL_S = 30.0
@@ -116,8 +117,8 @@ class Shelf:
         return {
             "id": self.id,
             "title": self.title,
-            "policy": header.policy.label if header else None,
-            "pipeline": header.pipeline.label if header else None,
+            "policy": clipped(header.policy.label, NAME) if header else None,
+            "pipeline": clipped(header.pipeline.label, NAME) if header else None,
             "live": self.is_live,
             "controls": self.switches is not None,
         }

@@ -70,7 +70,8 @@ class JournalState:
         self.columns = Columns()
         self.handles = array("q")
         self.decisions: list[Decision] = []
-        self.interventions: deque[int] = deque(maxlen=100)
+        self.interventions: deque[tuple[int, float]] = deque(maxlen=100)
+        """Handles, and when their run began."""
         self._last: tuple[int, CycleGlance | None] | None = None
         self._shared = False
         self.end: EndGlance | None = None
@@ -79,7 +80,6 @@ class JournalState:
         self.problems = 0
         self.slot_s = 0.0
         self.most_slots = 0
-        self.fewest_slots = 0
         self.duration_s = 0.0
         self.late, self.known = 0, 0
         self.samples: dict[str, dict[int, deque[float]]] = {}
@@ -150,7 +150,7 @@ class JournalState:
         elif isinstance(record, OutcomeGlance):
             self._add_outcome(record, handle)
         elif isinstance(record, InterventionGlance):
-            self.interventions.append(handle)
+            self.interventions.append((handle, self._began_s))
         elif isinstance(record, HeaderGlance):
             times = self.columns.last("time_s")
             self._began_s = times[-1] if times else 0.0
@@ -241,7 +241,6 @@ class JournalState:
         self.slot_s += slots * interval_s
         self.duration_s += interval_s
         self.most_slots = max(self.most_slots, slots)
-        self.fewest_slots = min(self.fewest_slots or slots, slots)
         slo_s = self.header.slo_s if self.header else None
         if latency_s is not None and slo_s is not None:
             self.known += 1

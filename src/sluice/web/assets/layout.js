@@ -29,6 +29,8 @@ function layered(operators, edges) {
     const [start, end] = [level.get(edge.from), level.get(edge.to)];
     let last = entry.get(edge.from);
     const through = [];
+    // a graph beyond what a picture has room for: its edges may cross operators
+    if (edges.length * layers.length > 5000) { routes.set(edge, through); continue; }
     for (let at = start + 1; at < end; at += 1) {
       const passing = { edge, before: [last] };
       layers[at].push(passing);
