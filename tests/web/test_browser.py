@@ -202,13 +202,15 @@ def test_a_decision_opens_by_keyboard_and_charts_tell_their_figures(live, served
     page.focus("#decisions button")
     page.keyboard.press("Enter")
     page.wait_for_selector("#detail[open]")
+    assert page.locator("#detail-body tbody tr").count() == 3
+    page.click("#detail-body summary")
     assert '"kind": "cycle"' in page.inner_text("#detail-body")
     page.keyboard.press("Escape")
     page.wait_for_selector("#detail", state="hidden")
     page.focus("#chart-latency svg")
     page.keyboard.press("Home")
     assert "at 0:15" in page.inner_text("#chart-latency .legend")
-    assert page.get_attribute("#chart-load svg", "aria-label").startswith("Load: arrives ")
+    assert page.get_attribute("#chart-load svg", "aria-valuetext").startswith("at 0:15: arrives ")
     assert page.locator("#curves svg .line").count() > 0
 
 

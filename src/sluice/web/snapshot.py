@@ -51,10 +51,12 @@ def snapshot(
 
 def _latest(state: JournalState) -> dict[str, Any]:
     """The newest cycle, whole: parts that only some versions write are taken from it with care."""
-    if not len(state.handles):
-        return {}
+    return _decoded(state.line_of(len(state.handles) - 1)) if len(state.handles) else {}
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(state.line_of(len(state.handles) - 1))
+        found = msgspec.json.decode(line)
     except (msgspec.MsgspecError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -187,6 +189,8 @@ def _listed(counts: dict[str, int]) -> list[dict[str, Any]]:
 
 def _curves(state: JournalState, latest: dict[str, Any]) -> list[dict[str, Any]]:
     learned = _at(latest, "recommendation", "learned", "curves")
+    if not learned and state.learned_handle >= 0:
+        learned = _at(_decoded(state.read(state.learned_handle)), "recommendation", "learned", "curves")
     learned = learned if isinstance(learned, dict) else {}
     names = [*state.last.observation.operators] if state.last else []
     curves = []

@@ -37,6 +37,7 @@ TEXT_SHOWN = 300
 SAMPLES = 8
 """Of an operator's capacity at one parallelism: the newest."""
 MOST_PARALLELISMS = 64
+LEARNED = b'"curves":{"'
 PART = 200
 """Lines between two calls of `on_part`: some milliseconds."""
 MOST_OPERATORS = 200
@@ -74,6 +75,8 @@ class JournalState:
         """Handles, and when their run began."""
         self._last: tuple[int, CycleGlance | None] | None = None
         self._shared = False
+        self.learned_handle = -1
+        """The newest cycle with curves that a policy has learned; it says none while it is not asked."""
         self.end: EndGlance | None = None
         self.bad_lines = 0
         self.bad: list[dict[str, Any]] = []
@@ -123,6 +126,8 @@ class JournalState:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             self._reject(line, str(error))
             return
+        if LEARNED in line:
+            self.learned_handle = handle
         self._add(record, handle)
 
     def _take_old(self, line: bytes) -> None:

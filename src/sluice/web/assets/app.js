@@ -2,7 +2,7 @@
 import { byId, clock, el, fill, get, lasting, say, short } from "./dom.js";
 import { Chart } from "./chart.js";
 import { drawGraph } from "./graph.js";
-import { openControls } from "./controls.js";
+import { openControls, showInForce } from "./controls.js";
 import { addOlder, arrows, openDecision, showBad, showCosts, showCurves, showDecisions, showFacts, showPlacement, showReading, showShadow, showWhy } from "./panels.js";
 
 const POINTS = 600;
@@ -52,6 +52,7 @@ function draw(data) {
   say("live", hand?.paused ? "paused" : hand?.dry_run || head.dry_run ? "dry run" : data.live ? "● live" : data.ended ? "ended" : "not live");
   byId("controls-open").hidden = !data.controls;
   document.title = `${WORDS.get(verdict.word) ?? verdict.word}: ${head.pipeline}`;
+  if (byId("controls").open) showInForce(current, hand);
   showFacts(data);
   showWhy(data);
   say("graph-title", head.shared ? "Queries" : "Operators");

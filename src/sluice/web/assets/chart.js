@@ -30,9 +30,9 @@ export class Chart {
   // series: {key, label, colour, stepped, dash, area}; format says a value in words
   constructor(host, { title, series, format, height = 150 }) {
     Object.assign(this, { host, title, series, format, height, rows: { time_s: [] }, extra: {}, at: null });
-    this.legend = el("div", { class: "legend", "aria-live": "off" });
+    this.legend = el("div", { class: "legend", "aria-hidden": "true" });
     this.heading = el("h3", {}, title);
-    this.canvas = svg("svg", { tabindex: "0", role: "img" });
+    this.canvas = svg("svg", { tabindex: "0", role: "slider", "aria-label": title, "aria-valuemin": 0 });
     this.figure = el("figure", {}, el("figcaption", {}, this.heading, this.legend), this.canvas);
     host.replaceChildren(this.figure);
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
@@ -111,7 +111,9 @@ export class Chart {
     }
     if (this.extra.limit) this.legend.append(el("span", { class: "c-late" }, `objective ${this.format(this.extra.limit)}`));
     if (this.extra.forecast) this.legend.append(el("span", { class: "c-arrive" }, "dashed: forecast and its band"));
-    this.canvas.setAttribute("aria-label", `${this.title}: ${said.join(", ")}`);
+    if (this.extra.limit) said.push(`objective ${this.format(this.extra.limit)}`);
+    const values = { label: this.title, valuemax: Math.max(0, this.rows.time_s.length - 1), valuenow: Math.max(0, at), valuetext: `${at < 0 ? "" : `at ${clock(this.rows.time_s[at])}: `}${said.join(", ")}` };
+    for (const [key, value] of Object.entries(values)) this.canvas.setAttribute(`aria-${key}`, value);
     if (this.at !== null && at >= 0) {
       this.cursor.setAttribute("x1", this.x(this.rows.time_s[at]));
       this.cursor.setAttribute("x2", this.x(this.rows.time_s[at]));
@@ -147,7 +149,6 @@ export class Chart {
     const to = { ArrowLeft: now - step, ArrowRight: now + step, Home: 0, End: last, Escape: null }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    this.legend.setAttribute("aria-live", "polite");
     this.move(to === null ? null : Math.min(last, Math.max(0, to)));
   }
 }

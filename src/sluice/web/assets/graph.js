@@ -1,5 +1,5 @@
 // The job as a graph: operators with their bars, edges with their rates.
-import { el, number, share, short, svg } from "./dom.js";
+import { el, keepFocus, number, share, short, svg } from "./dom.js";
 import { across, down, grid } from "./layout.js";
 
 const FULL = 0.85;
@@ -26,8 +26,8 @@ function node(operator, at, size, unit) {
   const bar = { x: pad, y: pad + row * 1.55, height: 9 * unit };
   const busyWidth = inner * Math.min(1, busy ?? 0);
   const count = target && target !== instances ? `${instances} → ${target}` : `${instances}`;
-  const words = `${name}: ${count} instances, busy ${share(busy)}, held back ${share(backpressure)}, lag ${short(lag)} records, reads ${short(rate)} records/s, ${word}`;
-  return svg("g", { transform: `translate(${at.x} ${at.y})`, role: "listitem", "aria-label": words, tabindex: "0" },
+  const words = `${name}: ${count} ${count === "1" ? "instance" : "instances"}, busy ${share(busy)}, held back ${share(backpressure)}, lag ${short(lag)} records, reads ${short(rate)} records/s, ${word}`;
+  return svg("g", { transform: `translate(${at.x} ${at.y})`, role: "listitem", "aria-label": words, tabindex: "0", "data-key": name },
     svg("title", {}, words),
     svg("rect", { class: `box ${colour}`, width: size.width, height: size.height, rx: 8 * unit }),
     svg("text", { x: pad, y: pad + row * 0.75, "font-weight": 650 }, fit(name, Math.floor(inner / (7.6 * unit)) - 4)),
@@ -52,5 +52,5 @@ export function drawGraph(host, operators, edges, shared) {
   const nodes = operators.map((operator) => node(operator, plan.places.get(operator.name), plan.size, unit));
   const view = svg("svg", { viewBox: `-2 -2 ${plan.width + 4} ${plan.height + 4}`, width: plan.width + 4, height: plan.height + 4, role: "list", "aria-label": `${number(operators.length)} operators` }, wires, nodes, labels);
   const note = shared ? [el("p", { class: "soft hint" }, "All queries share the same executors.")] : [];
-  host.replaceChildren(el("div", { class: "scroll" }, view), el("p", { class: "soft hint" }, `Bar: blue is busy, red is held back by the next operator.${edges.length ? " Edges: records per second." : ""}`), ...note);
+  keepFocus(host, () => host.replaceChildren(el("div", { class: "scroll" }, view), el("p", { class: "soft hint" }, `Bar: blue is busy, red is held back by the next operator.${edges.length ? " Edges: records per second." : ""}`), ...note));
 }

@@ -1,5 +1,5 @@
 // What stands below the time lines: decisions, costs, shadow, curves, placement, lines that are no records.
-import { byId, clock, el, fill, get, lasting, number, say, short, svg } from "./dom.js";
+import { byId, clock, el, fill, get, keepFocus, lasting, number, say, share, short, svg } from "./dom.js";
 import { nice } from "./chart.js";
 
 const KINDS = { would_scale: "would scale (dry run)", scaled: "scaled", waiting: "requested, not there yet", partly: "partly failed", failed: "failed", unfulfilled: "not fulfilled in time", unreadable: "unreadable" };
@@ -37,7 +37,7 @@ function item(decision, open) {
   const kind = KINDS[decision.kind] ?? decision.kind;
   return el("li", { "data-id": decision.id },
     el("span", { class: "kind", "data-kind": decision.kind }, `${clock(decision.at_s)} · ${kind}`),
-    el("button", { type: "button", class: "name", on: { click: () => open(decision.id) } }, arrows(decision.change ?? "?")),
+    el("button", { type: "button", class: "name", "data-key": decision.id, on: { click: () => open(decision.id) } }, arrows(decision.change ?? "?")),
     el("span", { class: "text" }, arrows(decision.reason)),
     el("span", { class: "soft text outcome" }, arrows(decision.outcome)));
 }
@@ -45,7 +45,8 @@ function item(decision, open) {
 export function showDecisions(page, open) {
   const hands = page.interventions.map((one) => [one.at_s ?? 0, el("li", { class: "hand" }, el("span", { class: "kind" }, `${clock(one.at_s)} · by hand`), el("strong", { class: "text" }, one.sentence))]);
   const items = [...page.decisions.map((one) => [one.at_s ?? 0, item(one, open)]), ...hands].sort((a, b) => b[0] - a[0]);
-  fill(byId("decisions"), items.length ? items.map(([, node]) => node) : el("li", {}, el("span", { class: "soft" }, "Nothing was scaled so far.")));
+  const host = byId("decisions");
+  keepFocus(host, () => fill(host, items.length ? items.map(([, node]) => node) : el("li", {}, el("span", { class: "soft" }, "Nothing was scaled so far."))));
   say("decisions-title", page.total === null ? "Newest decisions" : `Decisions (${number(page.total)})`);
   byId("older").hidden = !page.has_older;
 }
@@ -58,13 +59,29 @@ export function addOlder(page, open) {
 export async function openDecision(id, key) {
   const found = await get(`/api/journals/${id}/decisions/${key}`);
   say("detail-title", `Decision at ${clock(found.at_s)}`);
-  const line = (name, text) => (text ? el("p", {}, el("strong", {}, `${name}: `), el("span", { class: "text" }, text)) : null);
+  const line = (name, text) => (text ? el("p", {}, el("strong", {}, `${name}: `), el("span", { class: "text" }, arrows(text))) : null);
   fill(byId("detail-body"),
     line("Change", found.change), line("Why", found.reason), line("Guards", found.notes?.join("; ")), line("What came of it", found.outcome),
     line("Repaired before", found.events?.join("; ")),
-    el("h3", {}, "Records, as they were written"),
-    found.records.map((text) => el("pre", { tabindex: "0" }, pretty(text))));
+    seen(found.records[0]),
+    el("details", {}, el("summary", {}, "Records, as they were written"), found.records.map((text) => el("pre", { tabindex: "0" }, pretty(text)))));
   byId("detail").showModal();
+}
+
+// What the policy saw; nothing where the record is not as we write it.
+function seen(text) {
+  let cycle;
+  try { cycle = JSON.parse(text); } catch { return null; }
+  const operators = Object.entries(cycle?.observation?.operators ?? {}).slice(0, 200);
+  const target = new Map(Object.entries((cycle?.proposed ?? cycle?.target)?.parallelism ?? {}));
+  if (!operators.length) return null;
+  const figure = (value, say = short) => (typeof value === "number" ? say(value) : "?");
+  const rows = operators.map(([name, one]) => el("tr", {}, el("th", { scope: "row", class: "name" }, name),
+    [`${figure(one?.parallelism)} → ${figure(target.get(name) ?? one?.parallelism)}`, figure(one?.busy, share), figure(one?.lag), `${figure(one?.input_rate)}/s`, `${figure(one?.true_input_rate)}/s`].map((value) => el("td", {}, value))));
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "What was seen" }, el("table", {},
+    el("caption", {}, "What was seen in the window before"),
+    el("thead", {}, el("tr", {}, ["operator", "instances", "busy", "lag", "reads", "could read"].map((name) => el("th", { scope: "col" }, name)))),
+    el("tbody", {}, rows)));
 }
 
 function pretty(text) {
@@ -151,10 +168,10 @@ export function showPlacement(placement) {
   const follows = (worker) => JSON.stringify(worker.planned) === JSON.stringify(worker.actual);
   const kept = used.filter(follows).length;
   const summary = ran && planned ? `${number(kept)} of ${number(used.length)} workers ran what was planned in the last window.` : ran ? "Where instances ran in the last window; nothing was planned." : "Planned; the engine does not say where instances run.";
-  fill(byId("placement"), el("p", { class: ran && planned && kept < used.length ? "bad" : "soft" }, summary), el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Placement by worker" }, el("table", {},
+  keepFocus(byId("placement"), () => fill(byId("placement"), el("p", { class: ran && planned && kept < used.length ? "bad" : "soft" }, summary), el("div", { class: "scroll", tabindex: "0", role: "region", "data-key": "placement", "aria-label": "Placement by worker" }, el("table", {},
     el("thead", {}, el("tr", {}, ["worker", "planned", "actual"].map((name) => el("th", { scope: "col" }, name)))),
     el("tbody", {}, used.map((worker) => el("tr", {}, el("th", { scope: "row", class: "name" }, worker.name), el("td", {}, tasks(worker.planned, planned)), el("td", {}, tasks(worker.actual, ran, planned ? worker.planned : null), ran && planned && !follows(worker) ? el("span", { class: "bad" }, " differs") : null)))))),
-  workers.length > used.length ? el("p", { class: "soft" }, `${number(workers.length - used.length)} more workers have nothing to do.`) : null);
+  workers.length > used.length ? el("p", { class: "soft" }, `${number(workers.length - used.length)} more workers have nothing to do.`) : null));
 }
 
 export function showBad({ count, first }) {
