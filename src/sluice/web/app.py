@@ -133,7 +133,7 @@ class Page:
             return _missing()
         points = min(MOST_POINTS, max(10, _number(request, "points", POINTS)))
         since_s = float(_number(request, "last_s", 0))
-        return _json(await run_in_threadpool(self._whole, shelf, points, since_s))
+        return _json(await run_in_threadpool(self.whole, shelf, points, since_s))
 
     async def decisions(self, request: Request) -> Response:
         shelf = self._shelf(request)
@@ -204,7 +204,8 @@ class Page:
             rows = state.columns.picture(MOST_POINTS, first=place.rows)
             return now, {**self._part(shelf, state), "rows": rows}
 
-    def _whole(self, shelf: Shelf, points: int, last_s: float) -> dict[str, Any]:
+    def whole(self, shelf: Shelf, points: int, last_s: float) -> dict[str, Any]:
+        """All that a page needs to draw a journal."""
         with shelf.reading() as state:
             times = state.columns.last("time_s")
             since_s = times[-1] - last_s if times and last_s > 0 else 0.0

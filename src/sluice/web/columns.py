@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 
 UNKNOWN = math.nan
+LARGEST = 1e300
+"""Beyond it the rounding of a number may end outside of what JSON has."""
 NAMES = ("time_s", "arriving", "read", "slots", "target", "latency_s")
 
 
@@ -96,6 +98,6 @@ def _merged(values: array[float], *, largest: bool) -> float | None:
 
 def short(value: float | None) -> float | None:
     """Five significant digits; null for what is no number."""
-    if value is None or not math.isfinite(value):
+    if value is None or not abs(value) < LARGEST:
         return None
     return float(f"{value:.5g}")

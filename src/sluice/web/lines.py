@@ -11,6 +11,7 @@ BLOCK = 1_000_000
 LONGEST_LINE = 16_000_000
 """A line longer than this is no record; what it holds is not kept."""
 SHORT_BLOCK = 65_536
+HEADER = b'{"kind":"run"'
 OVERLONG = b"(a line of more than 16 MB)"
 
 
@@ -120,25 +121,30 @@ class FileLines:
 
 
 class MemoryLines:
-    """JournalLines as they are appended by this process; handles count them."""
+    """Lines as they are appended by this process; handles count them. Headers and the newest are kept."""
 
     began_anew = False
 
-    def __init__(self, most: int = 200_000) -> None:
+    def __init__(self, most: int = 20_000) -> None:
         self._lines: dict[int, bytes] = {}
         self._count = 0
         self._taken = 0
         self._most = most
 
-    def append(self, line: bytes) -> None:
+    def append(self, line: bytes) -> int:
+        """Its handle."""
         self._lines[self._count] = line
         self._count += 1
-        self._lines.pop(self._count - self._most, None)
+        oldest = self._count - self._most - 1
+        if not self._lines.get(oldest, HEADER).startswith(HEADER):
+            del self._lines[oldest]
+        return self._count - 1
 
     def fresh(self) -> Iterator[tuple[int, bytes]]:
         while self._taken < self._count:
             number, self._taken = self._taken, self._taken + 1
-            yield number, self._lines.get(number, b"")
+            if (line := self._lines.get(number)) is not None:
+                yield number, line
 
     def read(self, handle: int) -> bytes:
         return self._lines.get(handle, b"")

@@ -92,6 +92,7 @@ class JournalState:
         self._proposed: dict[str, int] | None = None
         self._by_cycle: dict[int, Decision] = {}
         self._upgraded: MemoryLines | None = None
+        self._is_old = False
         self._number = 0
 
     def refresh(self, on_part: Callable[[], None] | None = None) -> None:
@@ -118,7 +119,7 @@ class JournalState:
         return self.read(self.handles[row])
 
     def _take(self, handle: int, line: bytes) -> None:
-        if self._upgraded is not None or (b'"run"' in line[:64] and b'"format":' not in line[:200]):
+        if self._is_old or (b'"run"' in line[:64] and b'"format":' not in line[:200]):
             self._take_old(line)
             return
         try:
@@ -128,20 +129,24 @@ class JournalState:
             return
         if LEARNED in line:
             self.learned_handle = handle
-        self._add(record, handle)
+        self._add(record, handle if self._upgraded is None else self._upgraded.append(line))
 
     def _take_old(self, line: bytes) -> None:
-        """A journal of format 1: its lines are kept as today's."""
-        kept = self._upgraded = self._upgraded or MemoryLines()
+        """A journal of format 1: its lines are kept as today's, and what a newer version wrote after them as it is."""
+        if b'"format":' in line[:200]:
+            self._is_old = False
+            self._take(-1, line)
+            return
         try:
             records = list(upgrade(msgspec.json.decode(line, type=dict), "the journal"))
         except (msgspec.MsgspecError, BadInputError, RecursionError) as error:
             self._reject(line, str(error))
             return
+        self._is_old = True
+        kept = self._upgraded = self._upgraded or MemoryLines()
         for record in records:
-            kept.append(record.to_json().encode())
-        for handle, text in kept.fresh():
-            self._add(DECODER.decode(text), handle)
+            text = record.to_json().encode()
+            self._add(DECODER.decode(text), kept.append(text))
 
     def _reject(self, line: bytes, problem: str) -> None:
         self.bad_lines += 1
