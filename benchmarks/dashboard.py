@@ -1,7 +1,7 @@
 """How soon a page over a long journal is there, and whether it freezes while the journal grows; measured in Chromium.
 
-`python -m benchmarks.dashboard` writes 100,000 cycles of a simulated run of five operators, with reasons, learned curves
-and a shadow policy, some 570 MB; `--cycles 5000` is the short form. The same page over the first 500 of them is measured
+`python -m benchmarks.dashboard` writes 100,000 cycles of a simulated run of five operators, with reasons, learned
+curves and a shadow policy, some 570 MB; `--cycles 5000` is the short form. The same page over 500 of them is measured
 beside it. `sluice dashboard` is a process of its own, as people start it.
 """
 
@@ -85,7 +85,16 @@ class Served:
     def __init__(self, path: Path) -> None:
         began_s = time.perf_counter()
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from sluice.cli import main; main()", "dashboard", str(path), "--port", "0", "--json"],
+            [
+                sys.executable,
+                "-c",
+                "from sluice.cli import main; main()",
+                "dashboard",
+                str(path),
+                "--port",
+                "0",
+                "--json",
+            ],
             stdout=subprocess.PIPE,
         )
         assert self.process.stdout is not None

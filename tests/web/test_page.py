@@ -1,8 +1,10 @@
 """What a page says of a journal."""
 
 import json
+import re
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from sluice.journal.file import read_runs
 from sluice.journal.records import Intervention
@@ -30,7 +32,7 @@ def test_a_journal_is_told_whole(client_of, journal):
         "word": "was late",
         "good": False,
         "sentence": "Latency was above 30 s for 33% of the time. "
-        "At the end: reads 100 of 100 records/s arriving, latency 1.0 s (objective 30 s).",
+        "At the end: 100 records/s arrive, 100 are read, latency 1.0 s (objective 30 s).",
     }
     assert data["rows"]["slots"] == [2, 2, 4]
     assert data["rows"]["latency_s"] == [40.0, 1.0, 1.0]
@@ -198,6 +200,23 @@ def test_metrics_of_live_journals_are_those_of_the_definition(client_of, tmp_pat
         '{run="run",query="source"}', '{query="source",run="run"}'
     )
     assert all(f"# HELP {metric.name} " in text for metric in METRICS)
+
+
+def test_every_metric_and_label_that_grafana_asks_for_is_exposed(client_of, tmp_path):
+    one = cycle(0)
+    everything = {metric.field: 0.5 for metric in METRICS if metric.field}
+    metrics = one.observation.operators["source"].model_copy(update=everything)
+    one = one.model_copy(update={"observation": one.observation.model_copy(update={"operators": {"source": metrics}})})
+    text = client_of(write(tmp_path / "journal.jsonl", header(), one)).get("/metrics").text
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    panels = json.loads(dashboard_json())["panels"]
+    assert len(panels) == len(METRICS)
+    for panel in panels:
+        (target,) = panel["targets"]
+        name = re.search(r"sluice_\w+", target["expr"])[0]
+        found = [sample for sample in samples if sample.name == name]
+        assert found, name
+        assert {*re.findall(r"{{(\w+)}}", target["legendFormat"]), "run"} == {*found[0].labels}
 
 
 def test_the_example_for_grafana_is_made_of_the_same_definition():

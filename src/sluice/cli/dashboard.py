@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -66,6 +67,8 @@ def dashboard(
     )
     server = DashboardServer(Library(places or [Path()]), settings, host=host, port=port)
     print(json.dumps({"url": server.url}) if as_json else f"dashboard: {server.url} (Ctrl-C ends it)", flush=True)
+    if server.is_public:
+        print(f"sluice: who can reach {server.host} can read these journals", file=sys.stderr, flush=True)
     try:
         wait_for_signal()
     finally:

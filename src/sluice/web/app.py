@@ -216,9 +216,7 @@ class Page:
     def _part(self, shelf: Shelf, state: JournalState) -> dict[str, Any]:
         return {
             **shelf.to_data(),
-            **snapshot(
-                state, self._settings.price, is_whole=shelf.progress is None, is_over=not shelf.is_live
-            ),
+            **snapshot(state, self._settings.price, is_whole=shelf.progress is None, is_over=not shelf.is_live),
             "edition": state.edition,
             "known_rows": len(state.columns),
             "reading": shelf.progress,

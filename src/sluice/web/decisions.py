@@ -117,7 +117,11 @@ def _intervention(state: JournalState, found: tuple[int, float]) -> dict[str, An
     except ValidationError as error:
         return {"at_s": None, "sentence": clipped(first_problem(error)), "failed": True}
     assert isinstance(record, Intervention)
-    return {"at_s": short(began_s + record.time_s), "sentence": clipped(record.sentence()), "failed": record.error is not None}
+    return {
+        "at_s": short(began_s + record.time_s),
+        "sentence": clipped(record.sentence()),
+        "failed": record.error is not None,
+    }
 
 
 def _record(line: bytes) -> AnyRecord:

@@ -29,6 +29,8 @@ class Metrics(Struct, gc=False):
     lag_rate: float | None = None
     arrival_rate: float | None = None
     latency_s: float | None = None
+    state_bytes: float | None = None
+    batch_s: float | None = None
 
     @property
     def capacity(self) -> float | None:

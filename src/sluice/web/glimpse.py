@@ -134,4 +134,3 @@ class GlimpseLines:
         """Where the next line begins; the end of the file if that is too far away."""
         found = self._lines.bytes_at(at, SAMPLE_BYTES).find(b"\n")
         return self._size if found < 0 else at + found + 1
-

@@ -55,7 +55,7 @@ class Guarded:
         await app(scope, receive, send_guarded)
 
     def problem(self, headers: Headers, *, is_page: bool = False) -> str | None:
-        """Why a request with these headers is refused; the page itself may be opened by a link that stands elsewhere."""
+        """Why a request with these headers is refused; a link that stands elsewhere may open the page itself."""
         host = headers.get("host", "")
         if not self._is_ours(host):
             return f"host {host[:100]!r} is not one of this page; add it with --allow-host"

@@ -90,7 +90,9 @@ def watched_journal(journal: Journal, library: Library, title: str, switches: Sw
 def _listen(host: str, port: int | None) -> socket.socket:
     """Without a port the usual one, or any that is free."""
     if not host.strip():
-        raise BadInputError(f"the dashboard needs an address to listen on, got {host!r}; 0.0.0.0 is all of this machine's")
+        raise BadInputError(
+            f"the dashboard needs an address to listen on, got {host!r}; 0.0.0.0 is all of this machine's"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for tried in (DEFAULT_PORT, 0) if port is None else (port,):
         found = socket.socket(family, socket.SOCK_STREAM)

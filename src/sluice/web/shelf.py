@@ -26,7 +26,7 @@ BREATH_S = 0.0002
 
 @dataclass
 class Shelf:
-    """A long journal is first shown by its glimpse; `read_on` has a thread read all of it, which then takes its place."""
+    """A long journal is first shown by its glimpse; `read_on` has a thread read all of it, to take its place."""
 
     id: str
     title: str

@@ -24,7 +24,7 @@ LARGEST = 1e15
 def snapshot(
     state: JournalState, price: float | None = None, *, is_whole: bool = True, is_over: bool = False
 ) -> dict[str, Any]:
-    """All but the time lines and the decisions, which have calls of their own; without costs while more is to be read."""
+    """All but time lines and decisions, which have calls of their own; without costs while more is to be read."""
     latest = _latest(state)
     said = past_verdict(state) if is_over and state.last is not None else verdict(state)
     return {
@@ -108,7 +108,11 @@ def _edges(state: JournalState) -> list[dict[str, Any]]:
     if not ends and state.header and state.header.graph:
         ends = [(edge.source, edge.target) for edge in state.header.graph.edges]
     return [
-        {"from": clipped(source, NAME), "to": clipped(target, NAME), "rate": short(_edge_rate(seen.operators[source], target))}
+        {
+            "from": clipped(source, NAME),
+            "to": clipped(target, NAME),
+            "rate": short(_edge_rate(seen.operators[source], target)),
+        }
         for source, target in ends[: 4 * MOST_OPERATORS]
         if source in seen.operators and target in seen.operators
     ]
@@ -184,7 +188,9 @@ def _tasks(placement: Any) -> dict[str, dict[str, int]] | None:
 
 
 def _listed(counts: dict[str, int]) -> list[dict[str, Any]]:
-    return [{"operator": clipped(name, NAME), "tasks": count} for name, count in sorted(counts.items())[:MOST_OPERATORS]]
+    return [
+        {"operator": clipped(name, NAME), "tasks": count} for name, count in sorted(counts.items())[:MOST_OPERATORS]
+    ]
 
 
 def _curves(state: JournalState, latest: dict[str, Any]) -> list[dict[str, Any]]:

@@ -85,7 +85,7 @@ def past_verdict(state: JournalState) -> Health:
 def _figures(arriving: float | None, read: float | None, latency_s: float | None, slo_s: float | None) -> str:
     parts = []
     if arriving is not None and read is not None:
-        parts.append(f"reads {read:,.0f} of {arriving:,.0f} records/s arriving")
+        parts.append(f"{arriving:,.0f} records/s arrive, {read:,.0f} are read")
     if latency_s is not None:
         objective = "" if slo_s is None else f" (objective {slo_s:g} s)"
         parts.append(f"latency {latency_s:,.1f} s{objective}")

@@ -56,7 +56,7 @@ function draw(data) {
   showFacts(data);
   showWhy(data);
   say("graph-title", head.shared ? "Queries" : "Operators");
-  drawGraph(byId("graph"), data.operators, data.edges, head.shared);
+  drawGraph(byId("graph"), data.operators, data.edges, head);
   showReading(data.reading);
   showCosts(data.costs, clairvoyant, price());
   showShadow(data.shadow);
@@ -170,7 +170,7 @@ try {
   if (theme === "light" || theme === "dark") { document.documentElement.dataset.theme = theme; byId("theme").value = theme; }
 } catch { /* private windows have none */ }
 let width = innerWidth;
-addEventListener("resize", () => { if (last && innerWidth !== width) { width = innerWidth; drawGraph(byId("graph"), last.operators, last.edges, last.head.shared); } });
+addEventListener("resize", () => { if (last && innerWidth !== width) { width = innerWidth; drawGraph(byId("graph"), last.operators, last.edges, last.head); } });
 setInterval(() => {
   if (document.hidden) return;
   guarded(current ? list() : start());

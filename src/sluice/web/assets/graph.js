@@ -1,8 +1,9 @@
 // The job as a graph: operators with their bars, edges with their rates.
-import { el, keepFocus, number, share, short, svg } from "./dom.js";
+import { el, keepFocus, lasting, number, share, short, svg } from "./dom.js";
 import { across, down, grid } from "./layout.js";
 
 const FULL = 0.85;
+const BACKLOG_S = 60;
 
 export function condition({ busy, backpressure, lag, lag_rate: growing, instances, target }) {
   if (target && target !== instances) return ["tight", target > instances ? "growing" : "shrinking"];
@@ -17,9 +18,11 @@ function fit(text, room) {
   return text.length <= room ? text : `${text.slice(0, room - 1)}…`;
 }
 
-function node(operator, at, size, unit) {
+function node(operator, at, size, unit, most) {
   const [colour, word] = condition(operator);
-  const { name, instances, target, busy, backpressure, lag, input_rate: rate } = operator;
+  const { name, instances, target, busy, backpressure, lag, capacity, input_rate: rate } = operator;
+  // how long its backlog takes at the rate it could read
+  const backlog = lag && (capacity || rate) ? lag / (capacity || rate) : 0;
   const pad = 10 * unit;
   const row = 17 * unit;
   const inner = size.width - 2 * pad;
@@ -35,13 +38,14 @@ function node(operator, at, size, unit) {
     svg("rect", { class: "track", x: bar.x, y: bar.y, width: inner, height: bar.height, rx: 4 * unit }),
     svg("rect", { class: "busy", x: bar.x, y: bar.y, width: busyWidth, height: bar.height, rx: 4 * unit }),
     svg("rect", { class: "held", x: bar.x + busyWidth, y: bar.y, width: inner * Math.min(1 - Math.min(1, busy ?? 0), backpressure ?? 0), height: bar.height }),
+    svg("rect", { class: "backlog", x: bar.x, y: bar.y + bar.height + 2 * unit, width: inner * Math.min(1, backlog / most), height: 4 * unit, rx: 2 * unit }),
     svg("text", { x: pad, y: pad + row * 3.1 }, `busy ${share(busy)}`),
     svg("text", { x: size.width - pad, y: pad + row * 3.1, "text-anchor": "end" }, word),
-    svg("text", { class: "faint", x: pad, y: pad + row * 4.1 }, `lag ${short(lag)}`),
+    svg("text", { class: "faint", x: pad, y: pad + row * 4.1 }, `lag ${short(lag)}${backlog >= 1 ? ` (${lasting(backlog)})` : ""}`),
     svg("text", { class: "faint", x: size.width - pad, y: pad + row * 4.1, "text-anchor": "end" }, `${short(rate)}/s`));
 }
 
-export function drawGraph(host, operators, edges, shared) {
+export function drawGraph(host, operators, edges, { shared, slo_s: slo }) {
   if (!operators.length) { host.replaceChildren(el("p", { class: "soft" }, "No window has been observed yet.")); return; }
   const unit = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
   const width = Math.max(260, host.clientWidth - 4);
@@ -49,8 +53,8 @@ export function drawGraph(host, operators, edges, shared) {
   const most = Math.max(1, ...edges.map(({ rate }) => rate ?? 0));
   const wires = plan.lines.map(({ edge, d }) => svg("path", { class: "edge", d, "stroke-width": (1 + 5 * Math.sqrt((edge.rate ?? 0) / most)).toFixed(1) }, svg("title", {}, `${edge.from} to ${edge.to}: ${short(edge.rate)} records/s`)));
   const labels = plan.lines.map(({ edge, label: [x, y], anchor }) => svg("text", { class: "halo", x, y: y + 4 * unit, "text-anchor": anchor }, `${short(edge.rate)}/s`));
-  const nodes = operators.map((operator) => node(operator, plan.places.get(operator.name), plan.size, unit));
+  const nodes = operators.map((operator) => node(operator, plan.places.get(operator.name), plan.size, unit, slo ?? BACKLOG_S));
   const view = svg("svg", { viewBox: `-2 -2 ${plan.width + 4} ${plan.height + 4}`, width: plan.width + 4, height: plan.height + 4, role: "list", "aria-label": `${number(operators.length)} operators` }, wires, nodes, labels);
   const note = shared ? [el("p", { class: "soft hint" }, "All queries share the same executors.")] : [];
-  keepFocus(host, () => host.replaceChildren(el("div", { class: "scroll" }, view), el("p", { class: "soft hint" }, `Bar: blue is busy, red is held back by the next operator.${edges.length ? " Edges: records per second." : ""}`), ...note));
+  keepFocus(host, () => host.replaceChildren(el("div", { class: "scroll" }, view), el("p", { class: "soft hint" }, `Bar: blue is busy, red is held back by the next operator; below it the backlog, full at ${lasting(slo ?? BACKLOG_S)}.${edges.length ? " Edges: records per second." : ""}`), ...note));
 }
