@@ -26,7 +26,7 @@ function node(operator, at, size, unit, most) {
   const pad = 10 * unit;
   const row = 17 * unit;
   const inner = size.width - 2 * pad;
-  const bar = { x: pad, y: pad + row * 1.55, height: 9 * unit };
+  const bar = { x: pad, y: pad + row * 1.4, height: 9 * unit };
   const busyWidth = inner * Math.min(1, busy ?? 0);
   const count = target && target !== instances ? `${instances} → ${target}` : `${instances}`;
   const words = `${name}: ${count} ${count === "1" ? "instance" : "instances"}, busy ${share(busy)}, held back ${share(backpressure)}, lag ${short(lag)} records, reads ${short(rate)} records/s, ${word}`;
