@@ -5,6 +5,7 @@ Journals are anybody's text. A line that is no record is kept as the text it is,
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections import deque
 from collections.abc import Callable
@@ -44,7 +45,8 @@ MOST_OPERATORS = 200
 """What a picture has room for, and a hostile journal could exceed."""
 
 
-_EDITIONS = count(1)
+_EDITIONS = count(time.time_ns() // 1_000_000)
+"""Those of a page that was started again are others."""
 
 
 @dataclass

@@ -21,6 +21,7 @@ let rows = null;
 let last = null;
 let clairvoyant = null;
 let oldest = null;
+let listed = "";
 
 function trouble(text) {
   byId("trouble").hidden = !text;
@@ -142,10 +143,13 @@ async function list() {
   const { journals } = await get("/api/journals");
   const select = byId("journal");
   const chosen = current ?? decodeURIComponent(location.hash.slice(1));
-  fill(select, journals.map(({ id, title, live }) => el("option", { value: id }, `${title}${live ? " (live)" : ""}`)));
+  const options = JSON.stringify(journals.map(({ id, title, live }) => [id, title, live]));
+  // a list that is open must not be made anew without need
+  if (options !== listed) fill(select, journals.map(({ id, title, live }) => el("option", { value: id }, `${title}${live ? " (live)" : ""}`)));
+  listed = options;
   const found = journals.find(({ id }) => id === chosen) ?? journals[0];
   if (!found) { trouble("There is no journal here yet; this page looks again every few seconds."); return null; }
-  select.value = found.id;
+  if (select.value !== found.id) select.value = found.id;
   return found.id;
 }
 
