@@ -76,12 +76,20 @@ def test_a_run_that_was_resumed_goes_on_in_time_under_its_own_header(tmp_path):
     assert state.header.slo_s == 7.0
 
 
-def test_short_journals_and_those_of_nobody_have_none(tmp_path, monkeypatch):
+def test_short_journals_and_those_of_nobody_have_none(tmp_path):
     assert glimpse(write(tmp_path / "short.jsonl", header(), cycle(0), end())) is None
-    odd = tmp_path / "odd.jsonl"
-    odd.write_bytes(b"x" * 100_000)
-    assert glimpse(odd) is None
     assert glimpse(tmp_path / "none.jsonl") is None
+    old = tmp_path / "old.jsonl"
+    old.write_bytes(b'{"kind":"run","version":"0.1"}\n' * 10_000)
+    assert glimpse(old) is None
+
+
+def test_a_long_file_that_is_no_journal_is_read_to_its_end(tmp_path):
+    odd = tmp_path / "odd.jsonl"
+    odd.write_bytes(b"x" * 100_000 + b"\n" + b"y" * 100_000)
+    assert glimpse(odd).last is None
+    (shelf,) = Library([odd]).shelves()
+    assert shelf.refresh().bad_lines == 1
 
 
 def test_lines_that_are_no_records_do_not_stop_it(tmp_path):

@@ -161,6 +161,15 @@ def test_decisions_and_uses_of_controls_of_a_resumed_run_are_at_their_time(clien
     assert [one["at_s"] for one in data["interventions"]] == [50.0]
 
 
+def test_a_journal_without_its_header_is_listed_like_any_other(client_of, tmp_path):
+    torn = write(tmp_path / "torn" / "journal.jsonl", cycle(0))
+    torn.write_bytes(b"\x00\x00\n" + torn.read_bytes())
+    write(tmp_path / "whole" / "journal.jsonl", header(), cycle(0))
+    (tmp_path / "torn" / "other.jsonl").write_text("nothing of ours\n")
+    titles = {one["title"] for one in client_of(tmp_path).get("/api/journals").json()["journals"]}
+    assert titles == {"torn", "whole"}
+
+
 def test_resumed_runs_follow_one_another_in_time(tmp_path):
     path = write(tmp_path / "journal.jsonl", header(), cycle(0), cycle(1), header(), cycle(0))
     (shelf,) = Library([path]).shelves()

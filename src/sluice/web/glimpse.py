@@ -62,8 +62,9 @@ class GlimpseLines:
 
     @property
     def is_long(self) -> bool:
-        first = self._lines.read(0)[:200] if self._size > LONG_BYTES else b""
-        return b'"run"' in first and b'"format":' in first
+        first = self._lines.bytes_at(0, 200)
+        is_old = b'"run"' in first[:64] and b'"format":' not in first
+        return self._size > LONG_BYTES and not is_old
 
     @property
     def position(self) -> int:

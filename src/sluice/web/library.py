@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sluice.control.switches import Switchboard
 from sluice.errors import BadInputError
-from sluice.journal.file import journal_path
+from sluice.journal.file import JOURNAL_FILE, journal_path
 from sluice.web.lines import FileLines, JournalLines
 from sluice.web.shelf import Shelf
 
@@ -68,14 +68,16 @@ def _journals(place: Path) -> Iterator[Path]:
         below[:] = sorted(name for name in below if not name.startswith("."))
         for name in sorted(names):
             path = Path(folder) / name
-            if path != whole and ".jsonl" in name and path.is_file() and _begins_as_journal(path):
+            is_named = name == JOURNAL_FILE or (".jsonl" in name and _begins_as_journal(path))
+            if is_named and path != whole and path.is_file():
                 yield path
 
 
 def _begins_as_journal(path: Path) -> bool:
     try:
-        with open(path, "rb") as file:
-            return b'"run"' in file.read(HEADER_BYTES)
+        # a pipe must not keep the list waiting
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+            return b'"run"' in (file.read(HEADER_BYTES) or b"")
     except OSError:
         return False
 

@@ -60,13 +60,14 @@ class FileLines:
                 self._offset, self._rest, self._skips = self._offset + len(torn), b"", True
 
     def read(self, handle: int) -> bytes:
-        data = b""
-        while b"\n" not in data and len(data) <= LONGEST_LINE:
-            block = self._block(handle + len(data), SHORT_BLOCK)
-            if not block:
+        parts = []
+        for start in range(handle, handle + LONGEST_LINE, SHORT_BLOCK):
+            block = self._block(start, SHORT_BLOCK)
+            part, newline, _ = block.partition(b"\n")
+            parts.append(part)
+            if newline or len(block) < SHORT_BLOCK:
                 break
-            data += block
-        return data.partition(b"\n")[0]
+        return b"".join(parts)
 
     def bytes_at(self, start: int, count: int) -> bytes:
         """So many, or those that are there."""
