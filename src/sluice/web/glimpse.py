@@ -76,16 +76,21 @@ class GlimpseLines:
     def fresh(self) -> Iterator[tuple[int, bytes]]:
         head = self._lines.read(0)
         yield 0, head
-        self.known_from = self._last_decision()
+        ending = self._line_after(self._end)
+        self.known_from = self._last_decision(ending)
         yield from self._spread(len(head) + 1, self.known_from)
-        if self.known_from < self._end:
-            yield from self._between(self.known_from, self.known_from + SAMPLE_BYTES)
-        yield from self._between(self._line_after(self._end), self._size)
+        if self.known_from < ending:
+            after = min(ending, self._line_after(self.known_from + SAMPLE_BYTES))
+            yield from self._between(self.known_from, after)
+            yield from self._spread(after, ending)
+        yield from self._between(ending, self._size)
 
     def _spread(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+        """As many lines of a part of the file as it has of all its bytes."""
+        count = SPREAD * (end - start) // max(1, self._size)
         before_s, at = 0.0, start
-        for number in range(SPREAD):
-            place = self._line_after(start + (end - start) * number // SPREAD)
+        for number in range(count):
+            place = self._line_after(start + (end - start) * number // count)
             if not at < place < end:
                 continue
             line = self._lines.read(place)
@@ -106,9 +111,8 @@ class GlimpseLines:
             if line[:64].startswith(b'{"kind":"run"'):
                 yield handle, line
 
-    def _last_decision(self) -> int:
-        """Where its line begins; the end if it is in there, or is not found."""
-        after = self._line_after(self._end)
+    def _last_decision(self, after: int) -> int:
+        """Where its line begins; the end of the journal if it is in there, or is not found."""
         if DECIDED in self._lines.bytes_at(after, self._size - after):
             return after
         until = after
