@@ -1,5 +1,7 @@
 """A long journal: what is shown before all of it is read, and that all of it is what remains."""
 
+from itertools import pairwise
+
 import pytest
 
 from sluice.web import glimpse as module
@@ -46,7 +48,7 @@ def test_a_glimpse_has_the_whole_time_the_end_and_few_lines(tmp_path):
 
 def test_the_time_since_the_last_decision_is_in_it_too(tmp_path):
     times_s = glimpse(long_journal(tmp_path, {5})).columns.picture(1000)["time_s"]
-    assert max(later - time_s for time_s, later in zip(times_s, times_s[1:], strict=False)) < 0.1 * times_s[-1]
+    assert max(later - time_s for time_s, later in pairwise(times_s)) < 0.1 * times_s[-1]
 
 
 @pytest.mark.parametrize("decided", [{5}, {150}, {300}, {5, 150, 300}, {DECIDED}, {5, DECIDED, DECIDED + 3}])
