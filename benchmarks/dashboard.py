@@ -15,7 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ WATCHED = """
 
 def seed_records(folder: Path) -> tuple[str, list[dict[str, Any]]]:
     """The header and the records of a run of some hours."""
-    with suppress(SystemExit):
+    with suppress(SystemExit), redirect_stdout(StringIO()):
         sluice([*RUN, "--out", str(folder / "seed")])
     head, *lines = (folder / "seed" / "journal.jsonl").read_text().splitlines()
     return head, [json.loads(line) for line in lines[:-1]]
