@@ -41,7 +41,7 @@ def compare_profiles(folder: str, strategies: Sequence[str], runs: int, report: 
         rows.append(
             claim(f"{path.stem}: caps has the least largest cost", "yes", ours, worst["caps"][0] <= least + 1e-9)
         )
-        rows += throughput_rows(path.stem, measured)
+        rows += throughput_rows(path.stem, measured, same_as="figure7")
     if not rows:
         rows.append(
             shown("plans of the published profiles", None, None, note="no profiles: give --set profiles=FOLDER")

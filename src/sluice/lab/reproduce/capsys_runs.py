@@ -96,12 +96,13 @@ def outcome(seen: Observation, sources: Sequence[str]) -> Measured:
     )
 
 
-def throughput_rows(query: str, runs: Mapping[str, Sequence[Measured]]) -> list[Row]:
+def throughput_rows(query: str, runs: Mapping[str, Sequence[Measured]], same_as: str = "") -> list[Row]:
     """caps at the target in every run, the others below it: median, smallest and largest share of the target."""
     shares = {name: [run.throughput_share for run in found] for name, found in runs.items()}
-    rows = [claim(f"{query}: caps meets the target", "yes", box(shares["caps"]), min(shares["caps"]) >= MET)]
+    meets = min(shares["caps"]) >= MET
+    rows = [claim(f"{query}: caps meets the target", "yes", box(shares["caps"]), meets, same_as=same_as)]
     return rows + [
-        claim(f"{query}: {name}", "below caps", box(found), is_below(found, shares["caps"]))
+        claim(f"{query}: {name}", "below caps", box(found), is_below(found, shares["caps"]), same_as=same_as)
         for name, found in shares.items()
         if name != "caps"
     ]

@@ -93,18 +93,19 @@ def search_times(profiles: str, report: Report) -> Table:
     """Figure 10: (a) the first plan within thresholds, (b) tuning them; with the published profile if there is one."""
     placers.create("caps").place(q2_join(profiles, 4, 4))
     rows: list[Row] = []
-    slowest_s = 0.0
+    slowest_s, missing = 0.0, 0
     for tasks in SEARCHED_TASKS:
         report(f"{tasks} tasks")
         wanted = q2_join(profiles, SEARCHED_WORKERS, tasks // SEARCHED_WORKERS)
         for number, limits in enumerate(THRESHOLDS, start=1):
             settings = dict(zip(("cpu", "io", "net"), limits, strict=True))
             took_s, found = _cpu_seconds({**settings, "first": True}, wanted)
-            slowest_s = max(slowest_s, took_s)
+            slowest_s, missing = max(slowest_s, took_s), missing + (not found)
             words = f"{took_s * 1e3:.1f} ms" if found else f"{took_s * 1e3:.1f} ms, no plan"
             rows.append(shown(f"(a) {tasks} tasks, thresholds {number}", None, words))
-    within = slowest_s <= LONGEST_SEARCH_S
-    rows.append(claim("(a) a plan in all cases within 100 ms", "yes", f"{slowest_s * 1e3:.1f} ms at most", within))
+    words = f"{slowest_s * 1e3:.1f} ms at most, {missing} cases without a plan"
+    holds = slowest_s <= LONGEST_SEARCH_S and not missing
+    rows.append(claim("(a) a plan in all cases within 100 ms", "yes", words, holds))
     times_s = []
     for (workers, slots), printed in TUNED.items():
         report(f"{workers * slots} tasks")
