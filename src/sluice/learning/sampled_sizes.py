@@ -34,8 +34,7 @@ class SampledSizes(Frozen):
     readings: tuple[NonNegative, ...] = ()
 
     def rates(self, sizes: Sequence[InstanceSize]) -> dict[str, float]:
-        found = PerformanceModel(self.samples).rates(sizes).tolist()
-        return {size.name: rate for size, rate in zip(sizes, found, strict=True) if rate > 0}
+        return dict(_rates(self.samples, tuple(sizes)))
 
     def stale_in(self, mix: Mapping[str, int]) -> str | None:
         return next((name for name in self.stale if mix.get(name)), None)
@@ -71,6 +70,13 @@ class SampledSizes(Frozen):
         kept = [known for known in self.samples if (known.size.cpu_cores, known.size.memory_mb) != same]
         taken = Sample(size=size, rate=fmean(self.readings), windows=len(self.readings))
         return SampledSizes(samples=(*kept, taken), stale=tuple(other for other in self.stale if other != name))
+
+
+@lru_cache(maxsize=64)
+def _rates(samples: tuple[Sample, ...], sizes: tuple[InstanceSize, ...]) -> Mapping[str, float]:
+    """A forest takes milliseconds to ask, and a policy asks every window."""
+    found = PerformanceModel(samples).known_rates(sizes)
+    return {size.name: rate for size, rate in zip(sizes, found, strict=True) if rate > 0}
 
 
 @lru_cache(maxsize=32)
