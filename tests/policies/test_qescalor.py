@@ -225,7 +225,8 @@ def sampled_policy(tmp_path, **settings):
     path = tmp_path / "samples.json"
     samples = [{"size": size.to_data(), "rate": SAMPLED[size.name]} for size in EXAMPLE]
     path.write_text(json.dumps({"op": samples}))
-    return qescalor(samples=str(path), prices="example", season_s=0.0, band=0.0, max_error=0.0, **settings)
+    free = {"startup_cost_s": 0.0, "shutdown_cost_s": 0.0}
+    return qescalor(samples=str(path), prices="example", season_s=0.0, band=0.0, max_error=0.0, **free, **settings)
 
 
 def capacity(mix, rates):
@@ -263,8 +264,8 @@ def test_while_production_agrees_with_the_samples_nothing_is_sampled_again(tmp_p
 def test_once_production_contradicts_the_samples_every_other_size_is_sampled_again_one_per_epoch(tmp_path):
     """Large instances become slow and small ones stay: scaling all samples alike would never find that out."""
     slowed = {size: rate * (1.0 if size in ("nano", "micro", "small") else 0.5) for size, rate in SAMPLED.items()}
-    mixes, memory = live(sampled_policy(tmp_path), lambda epoch: SAMPLED if epoch < 3 else slowed, 16)
-    assert "xlarge" in mixes[2]
+    mixes, memory = live(sampled_policy(tmp_path), lambda epoch: SAMPLED if epoch < 3 else slowed, 30)
+    assert mixes[2] == {"large": 3}
     found = memory["sampled"]["op"]
     assert found["stale"] == []
     rates = {sample["size"]["name"]: sample["rate"] for sample in found["samples"]}

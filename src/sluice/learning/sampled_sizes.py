@@ -1,8 +1,8 @@
 """The samples an operator's performance model is fitted to, kept true by production (QEScalor paper, section 2.2).
 
-When production contradicts the model, what is running is known anew and all other sizes are guesses. Each of those is
-sampled again, one per epoch: an instance of it runs beside the planned ones, and its rate is what the total exceeds
-theirs by. Pure: the state is data.
+When production contradicts the model, only the total of what is running is known anew: a size is known if it runs
+alone, all others are guesses. Each of those is sampled again, one per epoch: an instance of it joins those that run,
+and its rate is what the total gains by it. Pure: the state is data.
 """
 
 from __future__ import annotations
@@ -27,49 +27,58 @@ _SAMPLES = TypeAdapter(dict[Name, tuple[Sample, ...]])
 
 
 class SampledSizes(Frozen):
-    """One operator's samples; `stale` are the sizes on offer to sample again, `readings` those of the one under way."""
+    """One operator's samples, and the sizes on offer that are to be sampled again, the one under way first.
+
+    `base_rate` is the total before that one joined, null while none is under way; `readings` are what it gained.
+    """
 
     samples: tuple[Sample, ...]
     stale: tuple[Name, ...] = ()
+    base_rate: NonNegative | None = None
     readings: tuple[NonNegative, ...] = ()
+
+    @property
+    def under_way(self) -> bool:
+        return self.base_rate is not None
 
     def rates(self, sizes: Sequence[InstanceSize]) -> dict[str, float]:
         return dict(_rates(self.samples, tuple(sizes)))
 
-    def stale_in(self, mix: Mapping[str, int]) -> str | None:
-        return next((name for name in self.stale if mix.get(name)), None)
-
     def contradicted(self, mix: Mapping[str, int], sizes: Sequence[InstanceSize], factor: float) -> SampledSizes:
         """Production does `factor` times what the model says of this mix: refit if that is too far off."""
+        if abs(factor - 1) <= CONTRADICTION:
+            return self
         offered = {size.name: size for size in sizes}
         rates = self.rates(sizes)
         seen = [Sample(size=offered[name], rate=factor * rates[name]) for name in mix if name in rates]
-        model = PerformanceModel(self.samples)
-        corrected = model.corrected(seen, tolerance=CONTRADICTION)
-        if corrected is model:
-            return self
-        return SampledSizes(samples=corrected.samples, stale=tuple(name for name in offered if name not in mix))
+        corrected = PerformanceModel(self.samples).corrected(seen, tolerance=CONTRADICTION)
+        guessed = sorted(offered, key=lambda name: name in mix)
+        return SampledSizes(
+            samples=corrected.samples, stale=tuple(name for name in guessed if len(mix) > 1 or name not in mix)
+        )
 
-    def read(self, mix: Mapping[str, int], sizes: Sequence[InstanceSize], total: float) -> SampledSizes:
-        """One window with a stale size in the mix; `total` is what the whole mix can do."""
-        name = self.stale_in(mix)
-        if name is None:
-            return self
-        rates = self.rates(sizes)
-        others = sum(count * rates.get(size, 0.0) for size, count in mix.items() if size != name)
-        rate = (total - others) / mix[name]
-        return self.model_copy(update={"readings": (*self.readings, rate)}) if rate > 0 else self
+    def begun(self, total: float) -> SampledSizes:
+        """An instance of the first stale size joins what does `total` now."""
+        return self.model_copy(update={"base_rate": total, "readings": ()})
 
-    def sampled(self, mix: Mapping[str, int], sizes: Sequence[InstanceSize]) -> SampledSizes:
+    def read(self, total: float) -> SampledSizes:
+        """One window with that instance."""
+        gained = max(total - (self.base_rate or 0.0), 0.0)
+        return self.model_copy(update={"readings": (*self.readings, gained)})
+
+    def given_up(self) -> SampledSizes:
+        """Something else changed too: what was read says nothing."""
+        return self.model_copy(update={"base_rate": None, "readings": ()})
+
+    def ended(self, sizes: Sequence[InstanceSize]) -> SampledSizes:
         """The epoch is over: the mean of its readings is the size's new sample."""
-        name = self.stale_in(mix)
-        if name is None or not self.readings:
-            return self
-        size = next(size for size in sizes if size.name == name)
+        if not any(self.readings):
+            return self.given_up()
+        size = next(size for size in sizes if size.name == self.stale[0])
         same = (size.cpu_cores, size.memory_mb)
         kept = [known for known in self.samples if (known.size.cpu_cores, known.size.memory_mb) != same]
         taken = Sample(size=size, rate=fmean(self.readings), windows=len(self.readings))
-        return SampledSizes(samples=(*kept, taken), stale=tuple(other for other in self.stale if other != name))
+        return SampledSizes(samples=(*kept, taken), stale=self.stale[1:])
 
 
 @lru_cache(maxsize=64)

@@ -52,7 +52,7 @@ class QEScalor:
     average it is not used: the present load, and by how much it usually changes, is planned for all epochs, which is
     reacting. Rates of sizes come from `performance` (else in proportion to the cores), times a factor that production
     keeps up to date. With `samples` they come from a model instead, which is refitted when production contradicts it;
-    sizes that were not running then are sampled again, one instance of one of them beside the plan's per epoch.
+    sizes whose rates are guesses then are sampled again, one per epoch with an instance beside those planned.
     """
 
     horizon: int = parameter(8, "epochs to plan ahead")
@@ -172,7 +172,11 @@ class QEScalor:
 
         plans = {name: self._plan(load, options[name], running[name]) for name, load in known.items()}
         mixes = running | {name: plan.mixes[0] for name, plan in plans.items()}
-        mixes |= {name: _with_sample(mixes[name], found.stale) for name, found in sampled.items() if found.stale}
+        for name, found in sampled.items():
+            if found.stale and not found.under_way and name in known and mixes[name] == running[name]:
+                total = _capacity(running[name], options[name]) / self.target_utilisation
+                kept["sampled"][name] = found.begun(total).to_data()
+                mixes[name] = running[name] | {found.stale[0]: running[name].get(found.stale[0], 0) + 1}
         why = self._reason(epochs, is_new, short, running, mixes, known)
         if mixes == running:
             return Recommendation.hold(f"{why}; all mixes stay", measures), kept
@@ -198,7 +202,7 @@ class QEScalor:
         """Samples of the operators that have some, and production over profile; both learn from this window.
 
         While a size is being sampled its rate is what is not known, so the factor stays; once production contradicts
-        the samples they are refitted, and the factor begins anew.
+        the samples they are refitted, and the factor begins anew. A mix that is not the recommended one ends sampling.
         """
         sampled = dict(load_samples(self.samples))
         sampled |= {name: SampledSizes.model_validate(data) for name, data in memory.get("sampled", {}).items()}
@@ -207,13 +211,13 @@ class QEScalor:
             mix, found = running[name], sampled.get(name)
             last: float | None = memory.get("factors", {}).get(name)
             rate = metrics.per_instance_rate()
-            if found is not None and found.stale_in(mix):
-                factors[name] = 1.0 if last is None else last
-                if is_new:
-                    found = found.sampled(mix, self.sizes)
+            if found is not None and found.under_way:
+                if mix != memory.get("mixes", {}).get(name):
+                    found = found.given_up()
                 elif rate is not None:
-                    found = found.read(mix, self.sizes, rate * metrics.parallelism / factors[name])
-                sampled[name] = found
+                    found = found.read(rate * metrics.parallelism)
+                sampled[name] = found.ended(self.sizes) if is_new and found.under_way else found
+                factors[name] = 1.0 if last is None else last
                 continue
             factor = self._calibrated(rate, metrics.parallelism, mix, self._rates(name, sampled), last)
             if factor is None:
@@ -379,12 +383,6 @@ def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
 
 def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:
     return sum(mix.get(option.name, 0) * option.performance for option in options)
-
-
-def _with_sample(mix: InstanceMix, stale: Sequence[str]) -> InstanceMix:
-    """One instance of the first stale size on top, unless some run as planned anyway."""
-    name = stale[0]
-    return mix if any(mix.get(size) for size in stale) else {**mix, name: 1}
 
 
 def _index(epochs: Mapping[str, EpochState]) -> int:
