@@ -119,11 +119,7 @@ class ContTuneTables:
 
     def _running_time(self, report: Report) -> Table:
         excess = _each(self._runs(report), lambda run: ALL_PERMUTATIONS * (run.tuning_s + run.catching_up_s))
-        paper = {
-            method: tuple(value - 600.0 * TUNING_TIMES * ALL_PERMUTATIONS for value in values)
-            for method, values in printed.RUNNING_S.items()
-        }
-        rows = _every_query(paper, excess, PAPERS_METHODS, unit="s", same_as="4d")
+        rows = _every_query(printed.BEYOND_LOAD_S, excess, PAPERS_METHODS, unit="s", same_as="4d")
         notes = ("what exceeds the 72,000 s of load: the sum of tables 4d and 6, and counted there", ASSUMED)
         return Table(name="4c", title="running time beyond the load's own", rows=tuple(rows), notes=notes)
 
@@ -149,7 +145,7 @@ class ContTuneTables:
         cores = _each(self._runs(report), lambda run: float(run.cores_at_ten))
         methods, fitted = ("DS2", "ContTune 3"), ("ContTune 3",)
         rows = _every_query(printed.CORES_AT_TEN, cores, methods, unit="cores", fitted=fitted, tolerance=0.05)
-        notes = ("the curves are scaled to ContTune's cores, which are therefore fitted",)
+        notes = ("within 5 %; the curves are scaled to ContTune's cores, which are therefore fitted",)
         return Table(name="5", title="cores when the largest load comes again", rows=tuple(rows), notes=notes)
 
     def _catching_up(self, report: Report) -> Table:
@@ -272,11 +268,15 @@ class ContTuneTables:
             found = list(zip(trials, in_parallel(tune, trials, report), strict=True))
             for method in ADDED:
                 own = [run for trial, run in found if trial.method == method]
-                count = with_interval(estimate(run.reconfigurations / TUNING_TIMES for run in own))
-                cores = with_interval(estimate(run.core_seconds / 1000 for run in own))
-                late = with_interval(estimate(run.catching_up_s for run in own))
-                words = f"{count} reconfigurations, {cores} thousand core s, {late} s late"
-                rows.append(shown(f"{label}, {query}: {method}", None, words))
+                measured = {
+                    "reconfigurations per tuning time": [run.reconfigurations / TUNING_TIMES for run in own],
+                    "thousand core-seconds": [run.core_seconds / 1000 for run in own],
+                    "seconds late": [run.catching_up_s for run in own],
+                }
+                rows += [
+                    shown(f"{label}, {query}: {method}, {what}", None, with_interval(estimate(values)))
+                    for what, values in measured.items()
+                ]
         missing = () if self.second_curve else ("no second curve: give --set second_curve=FILE",)
         title = f"ContTune without and with what we added, per tuning time, {self.seeds} seeds"
         return Table(name="added", title=title, rows=tuple(rows), notes=missing)
