@@ -30,6 +30,7 @@ from sluice.lab.reproduce.dragster_runs import Phase, Ran
 from sluice.lab.sizing.samplers import Score
 
 FAR = 5000.0
+WORDS = ("matches", "order holds", "claim holds", "differs", "not comparable")
 
 
 def quiet(_):
@@ -37,6 +38,9 @@ def quiet(_):
 
 
 def all_differ(table: Table) -> None:
+    for row in table.to_data()["rows"]:
+        assert row["verdict"] in WORDS
+        assert row["fitted"] in (True, False)
     judged = [row for row in table.rows if row.verdict is not Verdict.NOT_COMPARABLE]
     assert judged, table.name
     agreeing = [(row.what, row.paper, row.ours) for row in judged if row.verdict is not Verdict.DIFFERS]
