@@ -28,15 +28,15 @@ def verdict_figure(papers: Mapping[str, Sequence[Table]]) -> Figure:
     picture = blank(8.0, 0.6 * len(papers) + 1.4)
     axes = picture.add_subplot()
     counts = {paper: count_verdicts(tables)["held_out"] for paper, tables in papers.items()}
-    start = dict.fromkeys(papers, 0)
-    for verdict, colour in VERDICT_COLOURS.items():
-        for paper, found in counts.items():
+    for place, found in enumerate(counts.values()):
+        start = 0
+        for verdict, colour in VERDICT_COLOURS.items():
             number = found[verdict.value]
-            axes.barh(paper, number, left=start[paper], color=colour)
+            axes.barh(place, number, left=start, color=colour)
             if number:
-                axes.text(start[paper] + number / 2, paper, str(number), ha="center", va="center", fontsize=8)
-        for paper, found in counts.items():
-            start[paper] += found[verdict.value]
+                axes.text(start + number / 2, place, str(number), ha="center", va="center", fontsize=8)
+            start += number
+    axes.set_yticks(range(len(counts)), list(counts))
     axes.set_xlabel("figures of the paper, held out")
     axes.invert_yaxis()
     handles = [_patch(colour, verdict.value) for verdict, colour in VERDICT_COLOURS.items()]

@@ -19,7 +19,7 @@ from sluice.lab.reproduce.capsys_runs import MET, Measured, measure, must_place,
 from sluice.model import Cluster
 from sluice.placement import placers
 from sluice.placement.enumeration import NO_LIMITS, list_plans
-from sluice.placement.problem import DIMENSIONS, Counts, PlacementProblem, build
+from sluice.placement.problem import DIMENSIONS, Counts, Floats, PlacementProblem, build
 
 WORKERS, SLOTS = 4, 4
 SLIDING_TASKS = {"source": 1, "sink": 2, "map": 5, "window": 8}
@@ -208,11 +208,13 @@ def _by_network(study: PlanStudy, spread: str) -> dict[str, list[Counts]]:
 
 
 def _rank_correlation(first: Sequence[float], second: Sequence[float]) -> float:
-    """Spearman's, ties sharing their mean rank."""
-    ranks = [_ranks(np.asarray(values)) for values in (first, second)]
-    return float(np.corrcoef(*ranks)[0, 1])
+    """Spearman's, ties sharing their mean rank; 0 where one of the two never changes."""
+    a, b = _ranks(first), _ranks(second)
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    return float(np.corrcoef(a, b)[0, 1])
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
+def _ranks(values: Sequence[float]) -> Floats:
     _, places, counts = np.unique(np.round(values, 9), return_inverse=True, return_counts=True)
-    return (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[places], dtype=float)
