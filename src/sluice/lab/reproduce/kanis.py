@@ -1,9 +1,9 @@
 """Kanis' thesis, chapter 7: parameters, workloads, queries and convergence, with several seeds instead of one run.
 
-The thesis measured Flink on a cluster; we simulate a job calibrated on its DS2 tables (`pipelines/calibration.py`, and
-here how long a redeployment takes): what tables 7.3 and 7.4 say of slots and mean latency is fitted, all else is held
-out. As written there: in health Dhalion leaves 0.8 of the instances (4.2), DS2 acts whenever its result differs (6.7),
-topics forget after five minutes (6.3.1). Every printed figure is judged; a run that crashed in the thesis has none.
+The thesis measured Flink on a cluster; we simulate a job calibrated on its DS2 tables (`pipelines/calibration.py`):
+what tables 7.3 and 7.4 say of slots and mean latency is fitted, all else is held out. As written there: in health
+Dhalion leaves 0.8 of the instances (4.2), DS2 acts whenever its result differs (6.7), topics forget after five minutes
+(6.3.1). Every printed figure is judged; a run that crashed in the thesis has none.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ TOLERANCE = 0.25
 TICK_S = 1.0
 """Latencies that differ by less than the simulator's step do not differ."""
 RETENTION_S = 300.0
-REDEPLOY_S = 35.0
-"""Fitted to the mean latencies of tables 7.3 and 7.4 with the thesis' rule for DS2; 45 s with its authors' rule."""
 THESIS_RULES: Mapping[str, Mapping[str, Any]] = {"dhalion": {"scale_down_rule": "subtract"}, "ds2": {"least_drop": 1}}
 UNITS = dict(zip(COLUMNS, ("slots", "slots", "s", "s", "s", "actions"), strict=True))
 WORDS = dict(
@@ -124,7 +122,7 @@ class Kanis:
                 workload=Choice.parse_text(workload),
                 policy=as_written(label),
                 seed=seed,
-                simulator={"retention_s": RETENTION_S, "downtime_s": REDEPLOY_S},
+                simulator={"retention_s": RETENTION_S},
                 initial_parallelism=initial,
             )
             for label in labels
