@@ -9,9 +9,12 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sluice.dataflow.blocking import busiest_after, longest_time
 from sluice.dataflow.capacity_curve import USELESS_SLOPE
 from sluice.dataflow.job_model import JobModel, is_within
 from sluice.dataflow.numbers import MOST_INSTANCES
+
+MOST_RAISES = 200
 
 
 class _Line(NamedTuple):
@@ -53,15 +56,14 @@ class JobSizing:
         model = self._model
         if model.at_limit is not None and parallelism == model.parallelism:
             return model.at_limit
-        least = 300.0
-        for name, instances, height, below, above, _ in self._lines:
-            count = parallelism[name]
-            if count != instances:
-                distance = math.log(count / instances)
-                height += distance * (above if distance > 0 else below)
-            if height < least:
-                least = height
-        rate = math.exp(least)
+        if not self._lines:
+            return math.exp(300.0)
+        heights = {line.name: _height(line, parallelism[line.name]) for line in self._lines}
+        if model.blocking.slack:
+            times = {name: math.exp(-height) for name, height in heights.items()}
+            rate = 1 / longest_time(model.topology, times, model.blocking.slack)
+        else:
+            rate = math.exp(min(heights.values()))
         for seen, counts in model.limits:
             if seen < rate and is_within(parallelism, counts):
                 rate = seen
@@ -77,7 +79,39 @@ class JobSizing:
                 counts[name] = _whole(instances * math.exp(min(missing / above, 30.0))) if grows else instances
             else:
                 counts[name] = _whole(instances * math.exp(missing / below))
+        return self._unblocked(counts, math.exp(-wanted)) if self._model.blocking.slack else counts
+
+    def _unblocked(self, counts: dict[str, int], time: float) -> dict[str, int]:
+        """With as many more instances as it takes that nobody waits for others for too long.
+
+        Whoever is short of time, and the busiest one after it, can grow: the one that brings most does, a little.
+        """
+        slack, topology = self._model.blocking.slack, self._model.topology
+        lines = {line.name: line for line in self._lines}
+        times = {name: math.exp(-_height(line, counts[name])) for name, line in lines.items()}
+        for _ in range(MOST_RAISES):
+            after = busiest_after(topology, times)
+            gains: dict[str, float] = {}
+            for name, share in slack.items():
+                if name in times and times[name] + after[name].time > (1 + share) * time * (1 + 1e-9):
+                    for other in (name, after[name].name):
+                        if other is not None and lines[other].grows:
+                            gain = times[other] - math.exp(-_height(lines[other], counts[other] + 1))
+                            gains[other] = gains.get(other, 0.0) + gain
+            if not gains:
+                break
+            best = max(gains, key=gains.__getitem__)
+            counts[best] += max(1, counts[best] // 10)
+            times[best] = math.exp(-_height(lines[best], counts[best]))
         return counts
+
+
+def _height(line: _Line, count: int) -> float:
+    """The logarithm of the load that an operator carries with so many instances."""
+    if count == line.instances:
+        return line.height
+    distance = math.log(count / line.instances)
+    return line.height + distance * (line.above if distance > 0 else line.below)
 
 
 def _whole(count: float) -> int:

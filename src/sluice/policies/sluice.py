@@ -26,8 +26,8 @@ WINDOWS_KEPT = 480
 MOST_STEPS = 30
 LEVELS = 9
 IDLE_WINDOWS = 4
-COLD_S = 120.0
-"""A job that keeps up is not changed so soon after its start while operators are unknown."""
+COLD_S = 90.0
+"""A job that keeps up is not changed so soon after its start, if operators are unknown or a mistake would last longer."""
 ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
 UNKNOWN_DOWNTIME_S = 15.0
@@ -94,9 +94,9 @@ class Sluice:
             return Recommendation.hold(f"sluice: no {unknown} known of any of {len(model.parallelism)} operators"), kept
         if cost.cooling_s > 0:
             return Recommendation.hold(f"sluice: cooldown, {number(cost.cooling_s)} s left"), kept
-        if model.unknown and not model.lag and observation.time_s - first_s < COLD_S:
-            waits = f"waits up to {COLD_S:g} s for figures of {listing(model.unknown)}, for the job keeps up"
-            return Recommendation.hold(f"sluice: {waits}"), kept
+        if (model.unknown or cost.cooldown_s > COLD_S) and not model.lag and observation.time_s - first_s < COLD_S:
+            what = f"figures of {listing(model.unknown)}" if model.unknown else "more than a glance at the job"
+            return Recommendation.hold(f"sluice: waits up to {COLD_S:g} s for {what}, for it keeps up"), kept
         return self._planned(observation.interval_s, model, loads, cost), kept
 
     def _planned(self, interval_s: float, model: JobModel, loads: list[float], cost: ActionCost) -> Recommendation:
