@@ -15,7 +15,7 @@ from typing import Any
 from sluice.dataflow.flow_plan import Option, Terms, cheapest_plan
 from sluice.dataflow.job_model import JobModel
 from sluice.dataflow.job_sizing import JobSizing
-from sluice.dataflow.load_outlook import in_steps, outlook
+from sluice.dataflow.load_outlook import Skill, in_steps, outlook, unforeseen
 from sluice.dataflow.numbers import listing, number
 from sluice.model import ActionCost, Observation, Recommendation
 from sluice.protocol import Memory, policy
@@ -87,6 +87,14 @@ class Sluice:
             "idle": min(idle, IDLE_WINDOWS),
         }
         cost = observation.action_cost or ActionCost()
+        horizon = self._horizon(observation.interval_s, cost)
+        skill = Skill.from_list(memory.get("skill", ()))
+        if len(loads) > 1 and model.load is not None and memory.get("said"):
+            skill = skill.checked(memory["said"], loads[-2], model.load)
+        paths = self._paths(loads, horizon) if loads else []
+        kept |= {"skill": skill.to_list(), "said": [path[0] for path in paths]}
+        if skill.is_poor:
+            paths = unforeseen(loads[-1], horizon.steps)
         if idle >= IDLE_WINDOWS:
             return _at_rest(observation.parallelism), kept
         if not loads or not any(model.inputs.values()):
@@ -97,13 +105,20 @@ class Sluice:
         if (model.unknown or cost.cooldown_s > COLD_S) and not model.lag and observation.time_s - first_s < COLD_S:
             what = f"figures of {listing(model.unknown)}" if model.unknown else "more than a glance at the job"
             return Recommendation.hold(f"sluice: waits up to {COLD_S:g} s for {what}, for it keeps up"), kept
-        return self._planned(observation.interval_s, model, loads, cost), kept
+        return self._planned(observation.interval_s, model, loads[-1], cost, horizon, paths), kept
 
-    def _planned(self, interval_s: float, model: JobModel, loads: list[float], cost: ActionCost) -> Recommendation:
-        now, horizon = model.parallelism, self._horizon(interval_s, cost)
+    def _planned(
+        self,
+        interval_s: float,
+        model: JobModel,
+        load: float,
+        cost: ActionCost,
+        horizon: _Horizon,
+        paths: list[list[float]],
+    ) -> Recommendation:
+        now = model.parallelism
         bound_s = cost.cooldown_s + horizon.downtime_s + horizon.start_s
         sizing = JobSizing(model, self.caution * bound_s / (bound_s + self.objective_s))
-        paths = self._paths(loads, horizon)
         lag = model.lag if self.drain else 0.0
         low, high = min(map(min, paths)), max(map(max, paths))
         usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
@@ -125,7 +140,7 @@ class Sluice:
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
         ahead_s = horizon.steps * terms.step_s
-        facts = f"load {number(loads[-1])} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
+        facts = f"load {number(load)} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
         facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {number(present.rate)}"
         notes = _notes(model, sizing, high)
         if best.option is None or best.wait_steps or candidates[best.option] == now:
