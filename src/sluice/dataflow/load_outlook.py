@@ -30,8 +30,8 @@ PRIOR_WEIGHT = 4.0
 SKILL_FADING = 0.9
 LEAST_CHECKS = 2
 WORSE = 2.0
-UNAVOIDABLE = 0.02
-"""A forecast may be wrong by this part of the load, and `WORSE` times as wrong as the load before."""
+UNAVOIDABLE = 0.05
+"""A forecast may be wrong by this part of the usual load, and `WORSE` times as wrong as the load before."""
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,15 @@ class Skill:
     def to_list(self) -> list[float]:
         return [self.forecast, self.before, self.load, self.checks]
 
-    def checked(self, said: Sequence[float], before: float, came: float) -> Skill:
-        """With one more window: paths are scored as a distribution, so an honest band costs little (CRPS)."""
+    def checked(self, said: Sequence[float], loads: Sequence[float]) -> Skill:
+        """With the last load: paths are scored as a distribution, so an honest band costs little (CRPS)."""
+        came = loads[-1]
         wrong = math.fsum(abs(value - came) for value in said) / len(said)
         spread = math.fsum(abs(a - b) for a in said for b in said) / (2 * len(said) ** 2)
         return Skill(
             SKILL_FADING * self.forecast + wrong - spread,
-            SKILL_FADING * self.before + abs(came - before),
-            SKILL_FADING * self.load + came,
+            SKILL_FADING * self.before + abs(came - loads[-2]),
+            SKILL_FADING * self.load + math.fsum(loads) / len(loads),
             min(self.checks + 1, LEAST_CHECKS),
         )
 
@@ -84,10 +85,11 @@ def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool
     if not band:
         return [[max(0.0, value) for value in mean]]
     origins = _like_now(past, slopes, steps)
+    largest = max(past)
     errors = [_errors(past, origin, believed * slopes[origin], reach) for origin in origins]
     if len(errors) < LEAST_PATHS:
         errors += _no_information(max(now, math.fsum(past) / len(past)), steps)
-    highest = [max(BEYOND * max(past), (1 + PRIOR_SPREAD) * value) for value in mean]
+    highest = [BEYOND * max(largest, value) for value in mean]
     return [
         [min(most, max(0.0, value + error)) for value, error, most in zip(mean, path, highest, strict=True)]
         for path in errors

@@ -90,7 +90,7 @@ class Sluice:
         horizon = self._horizon(observation.interval_s, cost)
         skill = Skill.from_list(memory.get("skill", ()))
         if len(loads) > 1 and model.load is not None and memory.get("said"):
-            skill = skill.checked(memory["said"], loads[-2], model.load)
+            skill = skill.checked(memory["said"], loads)
         paths = self._paths(loads, horizon) if loads else []
         kept |= {"skill": skill.to_list(), "said": [path[0] for path in paths]}
         if skill.is_poor:
