@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-TREND_STEPS = 4
+TREND_STEPS, LONG_TREND_STEPS = 4, 16
 DAMPING = 0.93
 MOST_PATHS = 10
 LEAST_PATHS = 6
@@ -107,12 +107,25 @@ def _no_information(load: float, steps: int) -> list[list[float]]:
 
 
 def _slopes(past: Sequence[float]) -> list[float]:
-    """Change per step at every moment: two steps against the two that lie `TREND_STEPS` before, as far as known."""
-    slopes = [0.0] * len(past)
-    for at in range(2, len(past)):
-        back = min(TREND_STEPS, at - 1)
-        slopes[at] = (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
-    return slopes
+    """Change per step at every moment: what the last steps and the last four times as many agree on.
+
+    A jump is no trend: just after it the long look says little, and soon the short one says nothing.
+    """
+    return [_agreed(_slope(past, at, TREND_STEPS), _slope(past, at, LONG_TREND_STEPS)) for at in range(len(past))]
+
+
+def _slope(past: Sequence[float], at: int, steps: int) -> float:
+    """Two steps against the two that lie so many before, as far as known."""
+    if at < 2:
+        return 0.0
+    back = min(steps, at - 1)
+    return (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
+
+
+def _agreed(short: float, long: float) -> float:
+    if short * long <= 0:
+        return 0.0
+    return short if abs(short) < abs(long) else long
 
 
 def _believed(past: Sequence[float], slopes: Sequence[float], reach: Sequence[float]) -> float:
