@@ -27,6 +27,7 @@ BEYOND = 1.1
 """A jump seen from another height may not lead further than this beyond the largest load so far."""
 PRIOR_WEIGHT = 4.0
 """So many past moments on which the trend was half right are taken for granted."""
+STEADY = 0.2
 SKILL_FADING = 0.9
 LEAST_CHECKS = 2
 WORSE = 2.0
@@ -73,6 +74,16 @@ def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
         return list(loads)
     first = len(loads) % windows_each
     return [math.fsum(loads[at : at + windows_each]) / windows_each for at in range(first, len(loads), windows_each)]
+
+
+def steady_windows(loads: Sequence[float]) -> int:
+    """For how long the load has been about what it is now."""
+    count = 0
+    for load in reversed(loads):
+        if abs(load - loads[-1]) > STEADY * loads[-1]:
+            break
+        count += 1
+    return count
 
 
 def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool = True) -> list[list[float]]:

@@ -15,7 +15,7 @@ from typing import Any
 from sluice.dataflow.flow_plan import Option, Terms, cheapest_plan
 from sluice.dataflow.job_model import JobModel
 from sluice.dataflow.job_sizing import JobSizing
-from sluice.dataflow.load_outlook import Skill, in_steps, outlook, unforeseen
+from sluice.dataflow.load_outlook import Skill, in_steps, outlook, steady_windows, unforeseen
 from sluice.dataflow.numbers import listing, number
 from sluice.model import ActionCost, Observation, Recommendation
 from sluice.protocol import Memory, policy
@@ -30,6 +30,8 @@ COLD_S = 90.0
 """A job that keeps up is not changed so soon after its start, if operators are unknown or a mistake would last longer."""
 ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
+LONGER = 3.0
+"""How much further a plan looks at most where the load is steady."""
 UNKNOWN_DOWNTIME_S = 15.0
 """Of an engine that has not acted yet."""
 
@@ -87,7 +89,7 @@ class Sluice:
             "idle": min(idle, IDLE_WINDOWS),
         }
         cost = observation.action_cost or ActionCost()
-        horizon = self._horizon(observation.interval_s, cost)
+        horizon = self._horizon(observation.interval_s, cost, steady_windows(loads))
         skill = Skill.from_list(memory.get("skill", ()))
         if len(loads) > 1 and model.load is not None and memory.get("said"):
             skill = skill.checked(memory["said"], loads)
@@ -156,8 +158,11 @@ class Sluice:
         reason = f"{_changes(now, chosen)}: {facts}, {option.slots:.0f} carry {number(option.rate)}, {late}"
         return Recommendation(parallelism=chosen, reason=f"sluice: {reason}; an outlook {limit} would have held{notes}")
 
-    def _horizon(self, interval_s: float, cost: ActionCost) -> _Horizon:
-        """Two windows, the cooldown, the stop itself, and the time in which its lateness is earned back."""
+    def _horizon(self, interval_s: float, cost: ActionCost, steady_windows: int) -> _Horizon:
+        """Two windows, the cooldown, the stop itself, and the time in which its lateness is earned back.
+
+        Longer where the load has been steady for longer: what has lasted is likely to last as long again.
+        """
         downtime_s = start_s = 0.0
         if self.action_cost:
             downtime_s = UNKNOWN_DOWNTIME_S if cost.downtime_s is None else cost.downtime_s
@@ -165,6 +170,7 @@ class Sluice:
         stopped_s = downtime_s + start_s
         late_s = 2 * stopped_s**2 / (stopped_s + self.objective_s)
         whole_s = 2 * interval_s + cost.cooldown_s + stopped_s + self.late_price * late_s
+        whole_s = max(whole_s, min(steady_windows * interval_s, LONGER * whole_s))
         windows = max(1, round(whole_s / interval_s / MOST_STEPS))
         steps = min(2 * MOST_STEPS, max(2, math.ceil(whole_s / (windows * interval_s))))
         return _Horizon(steps, windows, downtime_s, start_s)
