@@ -83,7 +83,7 @@ class Blocking:
         window = {
             name: [metrics.backpressure, after[name].time]
             for name, metrics in observation.operators.items()
-            if metrics.backpressure is not None and after[name].name is not None
+            if metrics.backpressure is not None and observation.topology.successors[name]
         }
         recent = (*self.recent, window)[-SPAN:]
         slack = {name: share for name, share in self.slack.items() if name in observation.operators}

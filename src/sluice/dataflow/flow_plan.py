@@ -9,6 +9,7 @@ leaves behind, and one for every action.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -43,6 +44,10 @@ class Terms:
     action_price: float
     slots_per_rate: float
     """What a reaction pays for every record/s."""
+    most_rate: float = math.inf
+    """What the job can be made to carry at most."""
+    is_behind: bool = False
+    """Whether there is a backlog already that calls for a reaction."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,8 @@ class _Flow:
         rate, slots, late_s = option.rate, option.slots, self.late_s
         slot_s = 0.0
         age_s = lag / path[first] if path[first] > 0 else 0.0
-        # who is behind already decides about that now: holding counts on no reaction
-        reacts = not keep or age_s <= reacts_at_s
+        # who is behind already decides about that now, and counts on no reaction; where nothing helps nobody reacts
+        reacts = not terms.is_behind and rate < terms.most_rate
         for number in range(first, steps):
             if keep:
                 self.lags.append(lag)
@@ -165,7 +170,8 @@ class _Flow:
                     if self.reacted_at is None:
                         self.reacted_at = number
                     rate_before = rate
-                    rate = ROOM * peaks[number] + lag / max(terms.cooldown_s, 4 * step_s)
+                    rate = min(terms.most_rate, ROOM * peaks[number] + lag / max(terms.cooldown_s, 4 * step_s))
+                    reacts = rate < terms.most_rate
                     slots = max(slots, PREMIUM * terms.slots_per_rate * rate)
                     self.cost += terms.action_price
                     cooling_s = terms.cooldown_s

@@ -14,7 +14,12 @@ from sluice.dataflow.capacity_curve import USELESS_SLOPE
 from sluice.dataflow.job_model import JobModel, is_within
 from sluice.dataflow.numbers import MOST_INSTANCES
 
-MOST_RAISES = 200
+WEAK = 0.75
+"""More slack than this hardly ever takes anything away."""
+FEW = 40
+"""Operators that work in turn for which the cheapest shares of time are searched."""
+LESS_BUSY = 0.93
+MOST_ROUNDS = 200
 
 
 class _Line(NamedTuple):
@@ -50,6 +55,10 @@ class JobSizing:
         self.most = most
         """The load beyond which more instances do not help."""
         self._idle = {name: 1 for name, each in model.inputs.items() if each <= 0}
+        known = {line.name for line in self._lines}
+        slack = model.blocking.slack
+        self._slack = {name: share for name, share in slack.items() if share < WEAK and name in known}
+        self._use = self._busy_shares() if self._slack else {}
 
     def carried(self, parallelism: Mapping[str, int]) -> float:
         """The load a configuration carries: that of its slowest operator; at its limit as it was seen."""
@@ -59,9 +68,9 @@ class JobSizing:
         if not self._lines:
             return math.exp(300.0)
         heights = {line.name: _height(line, parallelism[line.name]) for line in self._lines}
-        if model.blocking.slack:
+        if self._slack:
             times = {name: math.exp(-height) for name, height in heights.items()}
-            rate = 1 / longest_time(model.topology, times, model.blocking.slack)
+            rate = 1 / longest_time(model.topology, times, self._slack)
         else:
             rate = math.exp(min(heights.values()))
         for seen, counts in model.limits:
@@ -73,37 +82,38 @@ class JobSizing:
         """The fewest instances of every operator that carry a load."""
         counts = {**self._model.parallelism, **self._idle}
         wanted = math.log(max(min(load, self.most), 1e-12))
-        for name, instances, height, below, above, grows in self._lines:
-            missing = wanted - height
-            if missing > 0:
-                counts[name] = _whole(instances * math.exp(min(missing / above, 30.0))) if grows else instances
+        for line in self._lines:
+            missing = wanted - line.height - math.log(self._use.get(line.name, 1.0))
+            if missing <= 0:
+                counts[line.name] = _whole(line.instances * math.exp(missing / line.below))
+            elif line.grows:
+                counts[line.name] = _whole(line.instances * math.exp(min(missing / line.above, 30.0)))
             else:
-                counts[name] = _whole(instances * math.exp(missing / below))
-        return self._unblocked(counts, math.exp(-wanted)) if self._model.blocking.slack else counts
+                counts[line.name] = line.instances
+        return counts
 
-    def _unblocked(self, counts: dict[str, int], time: float) -> dict[str, int]:
-        """With as many more instances as it takes that nobody waits for others for too long.
-
-        Whoever is short of time, and the busiest one after it, can grow: the one that brings most does, a little.
-        """
-        slack, topology = self._model.blocking.slack, self._model.topology
-        lines = {line.name: line for line in self._lines}
-        times = {name: math.exp(-_height(line, counts[name])) for name, line in lines.items()}
-        for _ in range(MOST_RAISES):
-            after = busiest_after(topology, times)
+    def _busy_shares(self) -> dict[str, float]:
+        """How busy operators may be that work in turn: their share and the largest after them fit into their time."""
+        use = {line.name: 1.0 for line in self._lines}
+        if len(self._slack) > FEW:
+            # two that need the same time get half of it each
+            return use | {name: (1 + share) / 2 for name, share in self._slack.items()}
+        # instances are dear where there are many: who has few becomes less busy first
+        needs = {line.name: math.log(line.instances) - line.height / line.below for line in self._lines}
+        most = max(needs.values())
+        for _ in range(MOST_ROUNDS):
+            after = busiest_after(self._model.topology, use)
             gains: dict[str, float] = {}
-            for name, share in slack.items():
-                if name in times and times[name] + after[name].time > (1 + share) * time * (1 + 1e-9):
-                    for other in (name, after[name].name):
-                        if other is not None and lines[other].grows:
-                            gain = times[other] - math.exp(-_height(lines[other], counts[other] + 1))
-                            gains[other] = gains.get(other, 0.0) + gain
+            for name, share in self._slack.items():
+                other = after[name].name
+                if other is not None and use[name] + use[other] > 1 + share:
+                    for each in (name, other):
+                        gain = use[each] ** 2 * math.exp(min(most - needs[each], 50.0))
+                        gains[each] = gains.get(each, 0.0) + gain
             if not gains:
                 break
-            best = max(gains, key=gains.__getitem__)
-            counts[best] += max(1, counts[best] // 10)
-            times[best] = math.exp(-_height(lines[best], counts[best]))
-        return counts
+            use[max(gains, key=gains.__getitem__)] *= LESS_BUSY
+        return use
 
 
 def _height(line: _Line, count: int) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.dataflow.flow_plan import Option, Terms, cheapest_plan
+from sluice.dataflow.flow_plan import REACTS_AT, Option, Terms, cheapest_plan
 from sluice.dataflow.job_model import JobModel
 from sluice.dataflow.job_sizing import JobSizing
 from sluice.dataflow.load_outlook import Skill, in_steps, outlook, steady_windows, unforeseen
@@ -30,6 +30,7 @@ COLD_S = 90.0
 """A job that keeps up is not changed so soon after its start, if operators are unknown or a mistake would last longer."""
 ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
+NO_LESS = 0.95
 LONGER = 3.0
 """How much further a plan looks at most where the load is steady."""
 UNKNOWN_DOWNTIME_S = 15.0
@@ -134,11 +135,17 @@ class Sluice:
             late_price=self.late_price * whole_job,
             action_price=whole_job * (horizon.downtime_s + ACTION_PRICE * interval_s),
             slots_per_rate=whole_job / usual,
+            most_rate=sizing.most,
+            is_behind=lag > REACTS_AT * self.objective_s * load,
         )
         most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
         candidates = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
         options = [Option(float(sum(each.values())), sizing.carried(each)) for each in candidates]
         present = Option(float(sum(now.values())), sizing.carried(now))
+        if terms.is_behind:
+            # whoever is behind does not shrink, except for instances that bring nothing
+            kept = [n for n, option in enumerate(options) if option.rate >= NO_LESS * min(present.rate, sizing.most)]
+            candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
         ahead_s = horizon.steps * terms.step_s
