@@ -75,11 +75,11 @@ def step(times_s):
     return np.where(times_s < 1200, 100_000.0, 300_000.0)
 
 
-def test_a_constant_load_is_settled_in_three_actions_and_then_left_alone():
-    summary, journal = played(Sluice(), constant(200_000.0))
+def test_a_constant_load_is_settled_in_two_actions_and_then_left_alone():
+    summary, journal = played(Sluice(), constant(200_000.0), initial=12)
     acted = [report.cycle.time_s for report in journal.reports() if report.result.is_action]
-    assert len(acted) <= 3
-    assert acted[-1] < 1800
+    assert 1 <= len(acted) <= 2
+    assert acted[-1] < 900
     assert summary.slo_violation_ratio < 0.05
     last = journal.reports()[-1].cycle.target.parallelism
     assert last["source"] in (2, 3)

@@ -20,7 +20,7 @@ ROOM = 1.15
 PREMIUM = 1.1
 """Slots of a reaction over those of a plan: it is made in a hurry, and in whole instances."""
 LONGEST = 20.0
-"""Backlogs count up to so many objectives: nobody knows what becomes of a job further behind."""
+"""Backlogs of so many objectives and more count in proportion to their length; the price of shorter ones grows with it."""
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,10 @@ class _Flow:
             before_s, age_s = age_s, (lag / load if load > 0 else 0.0)
             if age_s > objective_s or before_s > objective_s:
                 late_s += _late_s(before_s, age_s, step_s, objective_s)
-        left_s = min(age_s, LONGEST * objective_s)
+        steep_s = min(age_s, LONGEST * objective_s)
+        left_s = steep_s * (age_s - steep_s / 2) / objective_s
         self.late_s = late_s
-        self.cost += slot_s + terms.late_price * (late_s + left_s * left_s / (2 * objective_s))
+        self.cost += slot_s + terms.late_price * (late_s + left_s)
 
 
 def _peaks(path: Sequence[float]) -> list[float]:

@@ -16,10 +16,9 @@ from sluice.dataflow.numbers import MOST_INSTANCES
 
 WEAK = 0.75
 """More slack than this hardly ever takes anything away."""
-FEW = 40
-"""Operators that work in turn for which the cheapest shares of time are searched."""
-LESS_BUSY = 0.93
-MOST_ROUNDS = 200
+FEW = 30
+"""Operators that work in turn for which the cheapest way to get them by is searched."""
+MOST_RAISES = 100
 
 
 class _Line(NamedTuple):
@@ -58,7 +57,6 @@ class JobSizing:
         known = {line.name for line in self._lines}
         slack = model.blocking.slack
         self._slack = {name: share for name, share in slack.items() if share < WEAK and name in known}
-        self._use = self._busy_shares() if self._slack else {}
 
     def carried(self, parallelism: Mapping[str, int]) -> float:
         """The load a configuration carries: that of its slowest operator; at its limit as it was seen."""
@@ -81,39 +79,42 @@ class JobSizing:
     def sized(self, load: float) -> dict[str, int]:
         """The fewest instances of every operator that carry a load."""
         counts = {**self._model.parallelism, **self._idle}
-        wanted = math.log(max(min(load, self.most), 1e-12))
-        for line in self._lines:
-            missing = wanted - line.height - math.log(self._use.get(line.name, 1.0))
+        load = max(min(load, self.most), 1e-12)
+        wanted = math.log(load)
+        many = len(self._slack) > FEW
+        for name, instances, height, below, above, grows in self._lines:
+            missing = wanted - height
+            if many and name in self._slack:
+                # of two that work in turn each gets half the time
+                missing -= math.log((1 + self._slack[name]) / 2)
             if missing <= 0:
-                counts[line.name] = _whole(line.instances * math.exp(missing / line.below))
-            elif line.grows:
-                counts[line.name] = _whole(line.instances * math.exp(min(missing / line.above, 30.0)))
+                counts[name] = _whole(instances * math.exp(missing / below))
             else:
-                counts[line.name] = line.instances
-        return counts
+                counts[name] = _whole(instances * math.exp(min(missing / above, 30.0))) if grows else instances
+        return self._raised(counts, 1 / load) if self._slack and not many else counts
 
-    def _busy_shares(self) -> dict[str, float]:
-        """How busy operators may be that work in turn: their share and the largest after them fit into their time."""
-        use = {line.name: 1.0 for line in self._lines}
-        if len(self._slack) > FEW:
-            # two that need the same time get half of it each
-            return use | {name: (1 + share) / 2 for name, share in self._slack.items()}
-        # instances are dear where there are many: who has few becomes less busy first
-        needs = {line.name: math.log(line.instances) - line.height / line.below for line in self._lines}
-        most = max(needs.values())
-        for _ in range(MOST_ROUNDS):
-            after = busiest_after(self._model.topology, use)
+    def _raised(self, counts: dict[str, int], time: float) -> dict[str, int]:
+        """With as many more instances as operators that work in turn need to get by with their time.
+
+        Whoever is short of time, or the busiest one after it, grows a little: the one that brings most.
+        """
+        lines = {line.name: line for line in self._lines}
+        times = {name: math.exp(-_height(line, counts[name])) for name, line in lines.items()}
+        for _ in range(MOST_RAISES):
+            after = busiest_after(self._model.topology, times)
             gains: dict[str, float] = {}
             for name, share in self._slack.items():
-                other = after[name].name
-                if other is not None and use[name] + use[other] > 1 + share:
-                    for each in (name, other):
-                        gain = use[each] ** 2 * math.exp(min(most - needs[each], 50.0))
-                        gains[each] = gains.get(each, 0.0) + gain
+                if times[name] + after[name].time > (1 + share) * time * (1 + 1e-9):
+                    for each in (name, after[name].name):
+                        if each is not None and lines[each].grows:
+                            gain = times[each] - math.exp(-_height(lines[each], counts[each] + 1))
+                            gains[each] = gains.get(each, 0.0) + gain
             if not gains:
                 break
-            use[max(gains, key=gains.__getitem__)] *= LESS_BUSY
-        return use
+            best = max(gains, key=gains.__getitem__)
+            counts[best] += max(1, counts[best] // 10)
+            times[best] = math.exp(-_height(lines[best], counts[best]))
+        return counts
 
 
 def _height(line: _Line, count: int) -> float:

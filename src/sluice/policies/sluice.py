@@ -33,8 +33,8 @@ ACTION_PRICE = 0.2
 NO_LESS = 0.95
 LONGER = 3.0
 """How much further a plan looks at most where the load is steady."""
-UNKNOWN_DOWNTIME_S = 15.0
-"""Of an engine that has not acted yet."""
+UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME = 15.0, 0.15
+"""Of an engine that has not acted yet: so many seconds, or this share of the cooldown somebody found necessary."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,8 @@ class Sluice:
         """
         downtime_s = start_s = 0.0
         if self.action_cost:
-            downtime_s = UNKNOWN_DOWNTIME_S if cost.downtime_s is None else cost.downtime_s
+            unknown_s = max(UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME * cost.cooldown_s)
+            downtime_s = unknown_s if cost.downtime_s is None else cost.downtime_s
             start_s = cost.start_s or 0.0
         stopped_s = downtime_s + start_s
         late_s = 2 * stopped_s**2 / (stopped_s + self.objective_s)
