@@ -83,7 +83,7 @@ def test_a_constant_load_is_settled_in_two_actions_and_then_left_alone():
     assert summary.slo_violation_ratio < 0.05
     last = journal.reports()[-1].cycle.target.parallelism
     assert last["source"] in (2, 3)
-    assert last["map"] in (4, 5)
+    assert last["map"] in (4, 5, 6)
     assert last["sink"] in (3, 4)
 
 
