@@ -125,6 +125,8 @@ class Sluice:
         lag = model.lag if self.drain else 0.0
         low, high = min(map(min, paths)), max(map(max, paths))
         usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
+        # lateness is as dear as the job is large now, also where less is expected
+        usual = max(usual, load)
         whole_job = float(sum(sizing.sized(usual).values()))
         terms = Terms(
             step_s=horizon.windows * interval_s,
