@@ -1,4 +1,5 @@
-.PHONY: demo demo-kafka test test-session test-processes test-kafka check fast lock clean
+ON_SPARK := test-session test-answers test-cluster test-processes
+.PHONY: demo demo-kafka test test-plain $(ON_SPARK) check fast lock clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,18 +34,14 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/mypy --python-version 3.10 --no-warn-return-any --no-warn-unused-ignores
 	$(BIN)/lint-imports
 
-test: check  ## everything CI runs; of the tests on Spark, those that mostly wait run beside those that compute
-	$(PARALLEL) -m "not spark"
-	$(MAKE) --jobs=2 --output-sync=target test-processes test-session
+test: $(READY)  ## everything CI runs, side by side: tests on Spark wait more than they compute, the others fill the time
+	$(MAKE) --jobs=6 --output-sync=target $(ON_SPARK) check test-plain
 
-test-session: $(READY)  ## tests on Spark that share one embedded session
-	$(BIN)/pytest -m "spark and session and not kafka"
+test-plain: $(READY)  ## tests that need no Spark
+	nice $(PARALLEL) -m "not spark"
 
-test-processes: $(READY)  ## tests on Spark that start clusters and programs of their own
-	$(BIN)/pytest -m "spark and not session and not kafka"
-
-test-kafka: $(READY)  ## tests over a real broker; apart, because Kafka's client has ended the test process with SIGSEGV
-	$(BIN)/pytest -m kafka
+$(ON_SPARK): test-%: $(READY)  ## tests on Spark by what they share; tests/conftest.py says which
+	$(BIN)/pytest -m $*
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"

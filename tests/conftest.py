@@ -1,7 +1,7 @@
 """What the tests that need Java share: one embedded Spark session, one standalone cluster and one Kafka broker.
 
-Those that use the session have the marker `session`, so that `make test` can run them beside the others, which start
-processes of their own.
+`make test` runs two processes for the tests that share the session, half of them each, one for those that share the
+cluster, and one for those that start everything themselves: most of their time they wait.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,11 +21,28 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
 
 
+# a busy machine is slow, not wrong
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+ANSWERS = {"test_queries.py", "test_exactly_once.py"}
+"""Half of the tests with the session, by time."""
+
+
+def _group(item: pytest.Item) -> str:
+    fixtures = getattr(item, "fixturenames", ())
+    if "cluster" in fixtures:
+        return "cluster"
+    if "spark" in fixtures or "kafka" in fixtures:
+        return "answers" if item.path.name in ANSWERS else "session"
+    return "processes"
+
+
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("session")
+        if item.get_closest_marker("spark"):
+            item.add_marker(_group(item))
 
 
 @pytest.fixture(scope="session")
