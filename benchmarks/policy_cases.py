@@ -1,8 +1,8 @@
 """Jobs and loads nobody has tuned a policy on: drawn from a seed, so that a development and a held-out split differ.
 
-Jobs: some operators in a line, with a join, a fan-out or both; capacities that are linear, lose with every instance, have
-a bend or saturate; windows that fire in bursts; state; edges that are bounded buffers or topics. Loads: waves with noise,
-walks, ramps, steps, squares, spikes, and traces (a day's wave, noise that lasts, and bursts).
+Jobs: some operators in a line, with a join, a fan-out or both; capacities that are linear, lose with every instance,
+have a bend or saturate; windows that fire in bursts; state; edges that are bounded buffers or topics. Loads: waves with
+noise, walks, ramps, steps, squares, spikes, and traces (a day's wave, noise that lasts, and bursts).
 """
 
 from __future__ import annotations

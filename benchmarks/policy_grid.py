@@ -3,9 +3,9 @@
 python -m benchmarks.policy_grid [--short] [--part compare|ablation|sensitivity] [--split dev|held-out] [--live]
 
 Every finished run is a line of the file, so the same command goes on where it was stopped. Cost is slots over those
-of the clairvoyant planner, late the share of time above 30 s; the planner's own plan is run as well, to see how far it keeps its
-word. The policy was developed on `dev`; `held-out` was only looked at. Means are also given apart for jobs in which
-windows fire into bounded buffers. The thesis' own grid: `sluice bench`; decision times: `benchmarks.policies`.
+of the clairvoyant planner, late the share of time above 30 s; the planner's own plan is run as well, to see how far it
+keeps its word. The policy was developed on `dev`; `held-out` was only looked at. Means are also given apart for jobs in
+which windows fire into bounded buffers. The thesis' own grid: `sluice bench`; decision times: `benchmarks.policies`.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ ROOM = 1.15
 PREMIUM = 1.1
 """Slots of a reaction over those of a plan: it is made in a hurry, and in whole instances."""
 LONGEST = 20.0
-"""Backlogs of so many objectives and more count in proportion to their length; the price of shorter ones grows with it."""
+"""Backlogs of so many objectives and more count in proportion; the price of a second of shorter ones grows with it."""
 
 
 @dataclass(frozen=True)

@@ -95,10 +95,9 @@ class JobModel:
         curves = {name: CapacityCurve.from_list(one) for name, one in memory.get("curves", {}).items() if name in now}
         if working:
             curves |= _measured_curves(observation, curves, full, usual, slowest, bends=bends)
-        if working:
-            blocking = blocking.learned(observation, _busy(observation, full, usual))
-        else:
-            blocking = blocking.interrupted()
+        if saturates:
+            busy = _busy(observation, full, usual)
+            blocking = blocking.learned(observation, busy) if working else blocking.interrupted()
         inputs = _inputs(observation, shares, flows, curves)
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
         limits: list[Limit] = list(memory.get("limits", []))

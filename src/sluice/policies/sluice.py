@@ -27,7 +27,7 @@ MOST_STEPS = 30
 LEVELS = 9
 IDLE_WINDOWS = 4
 COLD_S = 90.0
-"""A job that keeps up is not changed so soon after its start, if operators are unknown or a mistake would last longer."""
+"""A job that keeps up is not changed so soon after its start, if an operator is unknown or a mistake lasts longer."""
 ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
 NO_LESS = 0.95
@@ -68,7 +68,9 @@ class Sluice:
     drain: bool = parameter(True, "count the backlog there is; off: plan as if there were none")
     action_cost: bool = parameter(True, "count what an action costs on this engine; off: actions are free")
     curve: bool = parameter(True, "learn how capacity bends with parallelism; off: it stays as assumed")
-    saturation: bool = parameter(True, "learn from windows at the limit what a busy share promises; off: all of it")
+    saturation: bool = parameter(
+        True, "learn from windows at the limit and from backpressure what a busy share promises; off: all of it"
+    )
     doubt: bool = parameter(True, "believe what a job at its limit carries rather than the model; off: the model")
 
     def __post_init__(self) -> None:
@@ -108,7 +110,10 @@ class Sluice:
         if (model.unknown or cost.cooldown_s > COLD_S) and not model.lag and observation.time_s - first_s < COLD_S:
             what = f"figures of {listing(model.unknown)}" if model.unknown else "more than a glance at the job"
             return Recommendation.hold(f"sluice: waits up to {COLD_S:g} s for {what}, for it keeps up"), kept
-        return self._planned(observation.interval_s, model, loads[-1], cost, horizon, paths), kept
+        planned = self._planned(observation.interval_s, model, loads[-1], cost, horizon, paths)
+        if skill.is_poor:
+            planned = planned.model_copy(update={"reason": f"{planned.reason}; forecasts were poor, so it uses none"})
+        return planned, kept
 
     def _planned(
         self,

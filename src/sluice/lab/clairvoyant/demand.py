@@ -67,7 +67,8 @@ class Demand:
     def _stages(self, names: list[str]) -> list[list[int]]:
         """Positions of the operators of every stage, first stage first."""
         topology = self.job.graph.topology
-        windowed = {op.name for op in self.job.operators if op.window_s and self.job.settings.buffer_records is not None}
+        bounded = self.job.settings.buffer_records is not None
+        windowed = {op.name for op in self.job.operators if op.window_s and bounded}
         before: dict[str, int] = {}
         for name in topology.order:
             before[name] = max((before[up] + (up in windowed) for up in topology.predecessors[name]), default=0)
