@@ -16,9 +16,9 @@ SILENCE_S = 60.0
 def make_topic(bootstrap: str, name: str, partitions: int) -> None:
     from confluent_kafka import admin
 
-    client = admin.AdminClient({"bootstrap.servers": bootstrap})
-    (made,) = client.create_topics([admin.NewTopic(name, partitions)]).values()  # type: ignore[attr-defined]
-    made.result(SILENCE_S)
+    with admin.AdminClient({"bootstrap.servers": bootstrap}) as client:
+        (made,) = client.create_topics([admin.NewTopic(name, partitions)]).values()  # type: ignore[attr-defined]
+        made.result(SILENCE_S)
 
 
 def read_values(bootstrap: str, topic: str, *, until: int | None = None) -> list[bytes]:

@@ -52,17 +52,17 @@ def test_what_a_dead_writer_left_open_is_never_seen(kafka: str) -> None:
     for name, partitions in (("dead.commits", 1), ("dead.out", 2)):
         make_topic(kafka, name, partitions)
     part = Part("dead.out", "op", 3)
-    done, dying = PartWriter(broker, part), PartWriter(broker, Part("dead.out", "op", 4))
-    done.write([{"value": b"kept"}], partition=0)
-    done.commit(7)
-    dying.write([{"value": b"lost"}], partition=0)
-    assert read_values(kafka, "dead.out", until=1) == [b"kept"]
-    heir = PartWriter(broker, Part("dead.out", "op", 4))
-    assert (PartWriter(broker, part).last_batch_id(), heir.last_batch_id()) == (7, -1)
-    heir.write([{"value": b"written again"}], partition=0)
-    heir.commit(7)
-    with pytest.raises(Exception, match=r"(?i)fenced|epoch|fatal|invalid|state"):
-        dying.commit(7)
+    with PartWriter(broker, part) as done, PartWriter(broker, Part("dead.out", "op", 4)) as dying:
+        done.write([{"value": b"kept"}], partition=0)
+        done.commit(7)
+        dying.write([{"value": b"lost"}], partition=0)
+        assert read_values(kafka, "dead.out", until=1) == [b"kept"]
+        with PartWriter(broker, Part("dead.out", "op", 4)) as heir, PartWriter(broker, part) as next_one:
+            assert (next_one.last_batch_id(), heir.last_batch_id()) == (7, -1)
+            heir.write([{"value": b"written again"}], partition=0)
+            heir.commit(7)
+        with pytest.raises(Exception, match=r"(?i)fenced|epoch|fatal|invalid|state"):
+            dying.commit(7)
     assert read_values(kafka, "dead.out") == [b"kept", b"written again"]
     assert read_markers(broker) == {part.key: 7, "dead.out|op|4": 7}
 
@@ -83,6 +83,8 @@ def test_a_program_appends_a_batch_once(kafka: str) -> None:
     assert again.waiting_s("reader", 2e10) > 0
     again.acknowledge("reader", again.end_position())
     assert (again.lag_records("reader"), again.waiting_s("reader", 2e10)) == (0, 0)
+    for topic in (first, again):
+        topic.close()
 
 
 def test_the_example_goes_from_a_topic_of_the_user_to_another(spark: SparkSession, kafka: str, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ Consumers must read committed. The operator's function must give the same record
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -60,16 +61,17 @@ def part_function(
         part = context.partitionId()
         again = maybe_written or context.attemptNumber() > 0
         records, writer, is_written = 0, None, False
-        for batch in batches:
-            records += batch.num_rows
-            if writer is None and batch.num_rows:
-                writer = PartWriter(broker, Part(topic, producer, part))
-                is_written = again and writer.last_batch_id() >= batch_id
-            if writer is not None and not is_written:
-                values = batch.column(0).to_pylist()
-                writer.write([{"value": value} for value in values], (batch_id + part) % partitions)
-        if writer is not None:
-            writer.commit(batch_id)
+        with ExitStack() as opened:
+            for batch in batches:
+                records += batch.num_rows
+                if writer is None and batch.num_rows:
+                    writer = opened.enter_context(PartWriter(broker, Part(topic, producer, part)))
+                    is_written = again and writer.last_batch_id() >= batch_id
+                if writer is not None and not is_written:
+                    values = batch.column(0).to_pylist()
+                    writer.write([{"value": value} for value in values], (batch_id + part) % partitions)
+            if writer is not None:
+                writer.commit(batch_id)
         yield pa.RecordBatch.from_arrays([pa.array([records], pa.int64())], ["records"])
 
     return write
