@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -58,7 +58,8 @@ class KafkaTopic:
         # a topic that was just made is not known everywhere at once
         deadline_s = time.monotonic() + NEW_TOPIC_S
         while True:
-            found = patiently(lambda: clients.admin(self.broker).list_topics(self.name, timeout=TIMEOUT_S)).topics[self.name]
+            admin = clients.admin(self.broker)
+            found = patiently(partial(admin.list_topics, self.name, timeout=TIMEOUT_S)).topics[self.name]
             if found.error is None and found.partitions:
                 return len(found.partitions)
             if time.monotonic() > deadline_s:

@@ -29,6 +29,8 @@ class KafkaSink:
     producer: str
     one_part: bool = False
     """For queries whose replayed batches may have other tasks: one task writes all records of a batch."""
+    avro: str | None = None
+    """The schema of its messages, where they are not JSON."""
     written_records: dict[int, int] = field(default_factory=dict)
     """Batch -> records, until somebody takes them."""
     _fresh: bool = True
@@ -37,7 +39,7 @@ class KafkaSink:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         log = self.log
         write = part_function(log.broker, log.name, self.producer, batch_id, log.partitions, maybe_written=self._fresh)
-        messages = encoded(batch)
+        messages = encoded(batch, self.avro)
         if self.one_part:
             messages = messages.repartition(1)
         counts = messages.mapInArrow(write, "records long").collect()

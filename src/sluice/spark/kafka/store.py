@@ -29,10 +29,11 @@ TOPIC_SETTINGS = {"message.timestamp.type": "LogAppendTime"}
 
 @dataclass
 class KafkaTopics:
-    """`external` names topics of others by dataset; all the rest are `PREFIX.DATASET`."""
+    """By dataset: `external` names topics of others, all the rest are `PREFIX.DATASET`; `avro` has schemas."""
 
     broker: Broker
     external: Mapping[str, str] = field(default_factory=dict)
+    avro: Mapping[str, str] = field(default_factory=dict)
     logs: dict[str, KafkaTopic] = field(default_factory=dict)
     _schemas: dict[str, StructType] = field(default_factory=dict)
 
@@ -52,10 +53,10 @@ class KafkaTopics:
         self, spark: SparkSession, name: str, *, consumer: str, control: Path, places: Path | None = None
     ) -> DataFrame:
         messages = messages_from(spark, self.logs[name], name, consumer=consumer, control=control, places=places)
-        return decoded(messages, self._schemas[name])
+        return decoded(messages, self._schemas[name], self.avro.get(name))
 
     def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> KafkaSink:
-        return KafkaSink(self.logs[name], producer, one_part=not same_tasks)
+        return KafkaSink(self.logs[name], producer, one_part=not same_tasks, avro=self.avro.get(name))
 
     def close(self) -> None:
         for log in self.logs.values():

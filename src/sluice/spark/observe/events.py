@@ -59,6 +59,7 @@ class BatchStage:
     started_s: float | None = None
     """When its first task was launched."""
     ended_s: float | None = None
+    stage_id: int = 0
     repeated: bool = False
     """Some of its tasks were lost and done again: the figures are not those of its records."""
 
@@ -110,6 +111,7 @@ def read_stages(job: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> 
         BatchStage(
             run_id=job.get("jobGroup") or "",
             batch_id=int(found.group(1)),
+            stage_id=int(stage.get("stageId", 0)),
             tasks=int(stage["numTasks"]),
             run_s=stage["executorRunTime"] / 1e3,
             cpu_s=(stage["executorCpuTime"] + stage["executorDeserializeCpuTime"]) / 1e9,

@@ -16,6 +16,7 @@ becomes a streaming query of its own with a topic behind it, so that each can be
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -65,10 +66,12 @@ class SourceSpec:
 
     name: str
     schema: StructType | str | None
-    """Null for `read`, whose DataFrame has one."""
+    """Null for `read`, whose DataFrame has one, and for `avro`, which is one."""
     generate: Generate | None = None
     topic: str | None = None
     read: Read | None = None
+    avro: str | None = None
+    """The Avro schema of a topic's messages, as JSON; without it they are JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +83,7 @@ class SinkSpec:
     topic: str | None = None
     format: str | None = None
     write: Write | None = None
+    avro: str | None = None
     options: Mapping[str, Any]
 
     @property
@@ -148,6 +152,8 @@ class Pipeline:
         generate: Generate | None = None,
         topic: str | None = None,
     ) -> Dataset: ...
+    @overload
+    def source(self, name: str, *, topic: str, avro: str) -> Dataset: ...
 
     def source(
         self,
@@ -156,9 +162,12 @@ class Pipeline:
         *,
         generate: Generate | None = None,
         topic: str | None = None,
+        avro: str | None = None,
     ) -> Dataset:
         """Declare a dataset that arrives from outside; `schema` as Spark takes it, a DDL string or a StructType.
 
+        `topic` is its name on a broker. Its messages are JSON objects of the schema, bytes with the schema
+        `value BINARY`, or of the Avro schema `avro` (JSON, as in an .avsc file).
         As a decorator: of a function of the session that returns a streaming DataFrame, whatever Spark reads.
         """
         if callable(name):
@@ -166,9 +175,11 @@ class Pipeline:
             self.sources[name.__name__] = SourceSpec(name=name.__name__, schema=None, read=name)
             return Dataset(name.__name__)
         self._claim("source", name)
-        if schema is None:
-            raise BadInputError(f"source {name!r} needs a schema, or a function: @pipeline.source")
-        self.sources[name] = SourceSpec(name=name, schema=schema, generate=generate, topic=topic)
+        if (schema is None) == (avro is None):
+            raise BadInputError(f"source {name!r} needs a schema, an Avro schema, or a function: @pipeline.source")
+        if avro is not None:
+            _check_avro(f"source {name!r}", avro, topic)
+        self.sources[name] = SourceSpec(name=name, schema=schema, generate=generate, topic=topic, avro=avro)
         return Dataset(name)
 
     @overload
@@ -217,9 +228,12 @@ class Pipeline:
         *,
         topic: str | None = None,
         format: str | None = None,
+        avro: str | None = None,
         **options: Any,
     ) -> None:
         """Keep what an operator produces as the topic `name`, or (on a broker) as the topic `topic`.
+
+        Messages are JSON objects, of the Avro schema `avro`, or (from a single column `value BINARY`) bytes.
 
         With `format` it goes to a sink of Spark instead, `options` being the sink's; with `write` every batch goes to
         that function. Such an operator is the last of its branch: nothing else can read it.
@@ -230,8 +244,12 @@ class Pipeline:
             raise BadInputError(f"sink {name!r}: operator {operator!r} already has a sink")
         if sum(one is not None for one in (write, topic, format)) > 1 or (options and format is None):
             raise BadInputError(f"sink {name!r} takes one of a topic, a format with its options, and a function")
+        if avro is not None:
+            _check_avro(f"sink {name!r}", avro, topic)
         self.sinks[name] = operator
-        spec = SinkSpec(name=name, operator=operator, topic=topic, format=format, write=write, options=options)
+        spec = SinkSpec(
+            name=name, operator=operator, topic=topic, format=format, write=write, avro=avro, options=options
+        )
         self.sink_specs[name] = spec
 
     def validate(self) -> None:
@@ -301,6 +319,11 @@ class Pipeline:
         specs: list[SourceSpec | SinkSpec] = [*self.sources.values(), *self.sink_specs.values()]
         return {spec.name: spec.topic for spec in specs if spec.topic is not None}
 
+    def avro_schemas(self) -> dict[str, str]:
+        """Of the sources and sinks whose messages are Avro."""
+        specs: list[SourceSpec | SinkSpec] = [*self.sources.values(), *self.sink_specs.values()]
+        return {spec.name: spec.avro for spec in specs if spec.avro is not None}
+
     def _add(self, name: str, function: Function, inputs: tuple[str, ...], options: Mapping[str, Any]) -> Dataset:
         self._claim("operator", name)
         self.operators[name] = _operator_spec(name, function, inputs, {"chain": self.chain, **options})
@@ -316,6 +339,15 @@ class Pipeline:
         ]
         if taken:
             raise BadInputError(f"{kind} {name!r}: there is already a {taken[0]} of that name")
+
+
+def _check_avro(where: str, avro: str, topic: str | None) -> None:
+    if topic is None:
+        raise BadInputError(f"{where} has an Avro schema, but no topic=NAME of a broker whose messages it describes")
+    try:
+        json.loads(avro)
+    except (TypeError, ValueError) as error:
+        raise BadInputError(f"{where}: avro must be an Avro schema as JSON text: {error}; got {avro!r}") from error
 
 
 def _operator_spec(name: str, function: Function, inputs: tuple[str, ...], options: Mapping[str, Any]) -> OperatorSpec:
