@@ -21,6 +21,18 @@ def make_topic(bootstrap: str, name: str, partitions: int) -> None:
         made.result(SILENCE_S)
 
 
+def write_values(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    """As any program would: no transaction, partitions as they come."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in values:
+        producer.produce(topic, value)
+    left = producer.flush(SILENCE_S)
+    producer.close()
+    assert left == 0, f"{left} messages were not written"
+
+
 def read_values(bootstrap: str, topic: str, *, until: int | None = None) -> list[bytes]:
     """Every committed message of a topic, or the first so many, with nothing but Kafka's own client.
 

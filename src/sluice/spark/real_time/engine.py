@@ -30,9 +30,11 @@ from sluice.spark.pipeline.folders import Folders, QueryState, SavedState
 from sluice.spark.real_time.metrics import RealTimeBatch, StageWindow, in_order, stage_metrics
 from sluice.spark.real_time.plan import READ, plan_real_time
 from sluice.spark.real_time.query import RealTimeQuery
-from sluice.spark.session import open_session
+from sluice.spark.session import SessionHandle, open_session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from sluice.spark.observe.events import Batch
 
 TICK_S = 1.0
@@ -44,7 +46,10 @@ GUARANTEE = (
 
 
 class RealTimeEngine:
-    """`slots` is what Spark may run at once: the tasks of all stages together. `batch_s` says how often it commits."""
+    """`slots` is what Spark may run at once: the tasks of all stages together. `batch_s` says how often it commits.
+
+    A session that is passed in must have Spark's Kafka connector.
+    """
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class RealTimeEngine:
         store: KafkaTopics,
         batch_s: float = 10.0,
         feed: Feed | None = None,
+        spark: SparkSession | None = None,
     ) -> None:
         if batch_s < LEAST_BATCH_S:
             raise BadInputError(f"a batch of real-time mode lasts at least {LEAST_BATCH_S:g} s, got {batch_s:g}")
@@ -65,8 +71,11 @@ class RealTimeEngine:
         self._batch_s = batch_s
         self._feed = feed
         self._folders = Folders(root)
-        jars = connector.session_settings(avro=bool(pipeline.avro_schemas()))
-        self._session = open_session(f"sluice {pipeline.name}", threads=slots, settings=jars)
+        if spark is None:
+            jars = connector.session_settings(avro=bool(pipeline.avro_schemas()))
+            self._session = open_session(f"sluice {pipeline.name}", threads=slots, settings=jars)
+        else:
+            self._session = SessionHandle(spark, owned=False)
         self.spark = self._session.spark
         try:
             self._plan = plan_real_time(pipeline, compile_pipeline(pipeline, self.spark))
