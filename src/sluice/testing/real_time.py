@@ -40,7 +40,7 @@ SCHEMA = "id BIGINT, sent_us BIGINT, key BIGINT, price DOUBLE"
 
 
 @dataclass
-class Figures:
+class ModeFigures:
     """Latency in milliseconds, from sending a record to receiving what became of it."""
 
     query: str
@@ -157,7 +157,7 @@ class Load:
 
 def measure_real_time(
     spark: SparkSession, bootstrap: str, root: Path, query: str, *, seconds: float, rate: float
-) -> Figures:
+) -> ModeFigures:
     """Steady first; then up to four tasks and down to one, with load all the while."""
     source, sink, pipeline, store = _prepare(bootstrap, query, "real-time")
     engine = RealTimeEngine(pipeline, root / f"real-time-{query}", slots=SLOTS, store=store, batch_s=5.0, spark=spark)
@@ -185,7 +185,7 @@ def measure_real_time(
 
 def measure_micro_batch(
     spark: SparkSession, bootstrap: str, root: Path, query: str, *, seconds: float, rate: float
-) -> Figures:
+) -> ModeFigures:
     """The same query with Spark's own connector and batches as short as they can be."""
     source, sink, pipeline, _ = _prepare(bootstrap, query, "micro-batch")
     plan = plan_real_time(pipeline, compile_pipeline(pipeline, spark))
@@ -234,7 +234,7 @@ def _steady(load: Load, seconds: float) -> list[float]:
 
 def _figures(
     query: str, mode: str, bootstrap: str, sink: str, load: Load, latencies_ms: list[float], gaps: dict[str, float]
-) -> Figures:
+) -> ModeFigures:
     records = [json.loads(value) for value in read_values(bootstrap, sink)]
     if query == "q1":
         distinct = len({record["id"] for record in records})
@@ -247,7 +247,7 @@ def _figures(
         counted = sum(newest.values())
         lost, twice = max(0, load.sent - counted), max(0, counted - load.sent)
     p50_ms, p99_ms = (round(latencies_ms[int(share * (len(latencies_ms) - 1))], 1) for share in (0.5, 0.99))
-    return Figures(query, mode, load.sent, p50_ms, p99_ms, lost, twice, gaps)
+    return ModeFigures(query, mode, load.sent, p50_ms, p99_ms, lost, twice, gaps)
 
 
 def main(bootstrap: str, root: Path, query: str, seconds: float, rate: float) -> None:

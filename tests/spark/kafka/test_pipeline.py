@@ -15,12 +15,13 @@ from sluice.spark.kafka.commits import Part, PartWriter, read_markers
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaTopic
 from sluice.spark.kafka.store import KafkaTopics
+from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.job import load_pipeline
 from sluice.testing.answers.check import check_query
 from sluice.testing.answers.reference import ANSWERS
 from sluice.testing.exactly_once.rescaling import QUICK, drained, wait_until
-from sluice.testing.kafka import make_topic, read_frame, read_values
+from sluice.testing.kafka import make_topic, read_frame, read_values, write_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +86,24 @@ def test_a_program_appends_a_batch_once(kafka: str) -> None:
     assert (again.lag_records("reader"), again.waiting_s("reader", 2e10)) == (0, 0)
     for topic in (first, again):
         topic.close()
+
+
+def test_messages_that_are_bytes_come_and_go_as_they_are(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    for name in ("raw-in", "raw-out"):
+        make_topic(kafka, name, 1)
+    write_values(kafka, "raw-in", [b"\x00\xff", b"", b"plain"])
+    pipeline = Pipeline("raw")
+    pipeline.source("messages", "value BINARY", topic="raw-in")
+    pipeline.operator("longer", lambda messages: messages.where("length(value) > 0"), "messages")
+    pipeline.sink("out", "longer", topic="raw-out")
+    store = KafkaTopics(Broker(bootstrap=kafka, prefix="raw"), pipeline.named_topics())
+    engine = SparkEngine(pipeline, tmp_path, slots=2, spark=spark, settings=QUICK, store=store)
+    engine.start(Target(parallelism={"longer": 2}))
+    try:
+        wait_until(lambda: len(read_values(kafka, "raw-out")) >= 2, engine, "output")
+    finally:
+        engine.stop()
+    assert sorted(read_values(kafka, "raw-out")) == [b"\x00\xff", b"plain"]
 
 
 def test_the_example_goes_from_a_topic_of_the_user_to_another(spark: SparkSession, kafka: str, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def _source_lag(source: Mapping[str, Any]) -> int | None:
         return max(0, latest - end)
     done, there = _partition_offsets(source.get("endOffset")), _partition_offsets(source.get("latestOffset"))
     if done and there:
-        return sum(max(0, offset - done.get(partition, offset)) for partition, offset in there.items())
+        return sum(max(0, offset - done.get(partition, 0)) for partition, offset in there.items())
     behind = (source.get("metrics") or {}).get("avgOffsetsBehindLatest")
     if behind is None:
         return None

@@ -16,7 +16,8 @@ from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
 from sluice.spark import internals
 from sluice.spark.kafka.rows import avro_schema
-from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline, SinkSpec, SourceSpec
+from sluice.spark.pipeline.definition import Pipeline
+from sluice.spark.pipeline.specs import OperatorSpec, OutputMode, SinkSpec, SourceSpec
 from sluice.spark.session import quiet_errors
 
 if TYPE_CHECKING:

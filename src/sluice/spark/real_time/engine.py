@@ -112,7 +112,12 @@ class RealTimeEngine:
         plan = self._plan
         return Graph(
             operators=(
-                Operator(name=READ, min_parallelism=self._readers, max_parallelism=self._readers),
+                Operator(
+                    name=READ,
+                    min_parallelism=self._readers,
+                    max_parallelism=self._readers,
+                    bound_by=f"one task per partition of {self._source.name!r}",
+                ),
                 Operator(
                     name=plan.name,
                     stateful=plan.stateful,
