@@ -205,7 +205,7 @@ def measure_micro_batch(
         .option("checkpointLocation", str(root / f"micro-batch-{query}"))
         .trigger(processingTime="0 seconds")
     )
-    with session_settings(spark, {"spark.sql.shuffle.partitions": "2"}):
+    with session_settings(spark, {"spark.sql.shuffle.partitions": "2"}, pool="micro-batch"):
         streaming = writer.start()
     with Load(bootstrap, source, sink, rate).running() as load:
         load.await_output()

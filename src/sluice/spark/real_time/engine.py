@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 TICK_S = 1.0
 LEAST_BATCH_S = 5.0
 """Spark's own limit."""
+NOTHING = RecordCount(arrived=0, processed=0, waiting=0, lost=0, duplicated=0, downtime_s=0.0)
 GUARANTEE = (
     "at least once: what a batch had written when it failed is written again; a rescale or a stop repeats nothing"
 )
@@ -309,14 +310,16 @@ class RealTimeEngine:
             try:
                 if self._feed:
                     self._feed.stop()
-                self._query.stop_at_boundary()
-            finally:
-                self._await_last_progress()
-                self._count = self._counted()
-                self._store.close()
                 if self._listener:
-                    self._listener.close()
-                self._session.close()
+                    self._query.stop_at_boundary()
+            finally:
+                try:
+                    self._count = self._counted() if self._listener else NOTHING
+                finally:
+                    self._store.close()
+                    if self._listener:
+                        self._listener.close()
+                    self._session.close()
         return self._count
 
     def _on_progress(self, progress: Mapping[str, Any]) -> None:
@@ -346,6 +349,7 @@ class RealTimeEngine:
 
     def _counted(self) -> RecordCount:
         """Of the records that were read; what a failed batch wrote is in the output twice and not counted here."""
+        self._await_last_progress()
         passed = self._passed_records()
         waiting = self._source.records_between(self._source.position(self._plan.name), self._source.end_position())
         return RecordCount(
