@@ -1,4 +1,4 @@
-.PHONY: demo demo-kafka test test-session test-processes test-kafka check fast lock clean
+.PHONY: demo demo-kafka test test-plain test-spark check fast lock clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -33,18 +33,14 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/mypy --python-version 3.10 --no-warn-return-any --no-warn-unused-ignores
 	$(BIN)/lint-imports
 
-test: check  ## everything CI runs; of the tests on Spark, those that mostly wait run beside those that compute
-	$(PARALLEL) -m "not spark"
-	$(MAKE) --jobs=2 --output-sync=target test-processes test-session
+test: $(READY)  ## everything CI runs, side by side: tests on Spark wait more than they compute, the others fill the time
+	$(MAKE) --jobs=3 --output-sync=target check test-spark test-plain
 
-test-session: $(READY)  ## tests on Spark that share one embedded session
-	$(BIN)/pytest -m "spark and session and not kafka"
+test-plain: $(READY)  ## tests that need no Spark
+	nice $(PARALLEL) -m "not spark"
 
-test-processes: $(READY)  ## tests on Spark that start clusters and programs of their own
-	$(BIN)/pytest -m "spark and not session and not kafka"
-
-test-kafka: $(READY)  ## tests over a real broker; apart, because Kafka's client has ended the test process with SIGSEGV
-	$(BIN)/pytest -m kafka
+test-spark: $(READY)  ## tests that start Spark, clusters and brokers
+	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder -m spark
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"

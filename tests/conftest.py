@@ -1,17 +1,19 @@
 """What the tests that need Java share: one embedded Spark session, one standalone cluster and one Kafka broker.
 
-Those that use the session have the marker `session`, so that `make test` can run them beside the others, which start
-processes of their own.
+Several processes run the tests on Spark side by side, because most of them wait. Tests that share something are a
+group, which one process runs; the largest groups come first.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,11 +25,31 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
+# a busy machine is slow, not wrong
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+APART = {"test_queries.py", "test_exactly_once.py"}
+"""Half of the tests with the session, by time: they are a group of their own, with a session of their own."""
+
+
+def _group(item: pytest.Item) -> str:
+    """Every process that runs tests has its own of what they share, so those that share it belong together."""
+    fixtures = getattr(item, "fixturenames", ())
+    if "cluster" in fixtures:
+        return "cluster"
+    if "spark" in fixtures or "kafka" in fixtures:
+        return "answers" if item.path.name in APART else "session"
+    return item.path.stem
+
+
+@pytest.hookimpl(tryfirst=True)  # before the groups are read
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("session")
+    groups = {item: _group(item) for item in items if item.get_closest_marker("spark")}
+    sizes = Counter(groups.values())
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: -sizes[groups[item]] if item in groups else 0)
 
 
 @pytest.fixture(scope="session")
