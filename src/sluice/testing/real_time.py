@@ -24,7 +24,7 @@ from sluice.spark.kafka.store import KafkaTopics
 from sluice.spark.pipeline.compile import compile_pipeline
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.real_time.engine import RealTimeEngine
-from sluice.spark.real_time.plan import READ, plan_real_time
+from sluice.spark.real_time.plan import plan_real_time
 from sluice.spark.session import open_session, session_settings
 from sluice.testing.kafka import make_topic, read_values
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PARTITIONS = 2
+STATE_PARTITIONS = 2
 SLOTS = 10
 KEYS = 50
 PATIENCE_S = 60.0
@@ -74,7 +75,7 @@ def make_pipeline(query: str, source: str, sink: str) -> Pipeline:
         pipeline.operator("euros", euros, "bids")
         pipeline.sink("out", "euros", topic=sink)
     else:
-        pipeline.operator("counted", counted, "bids", output_mode="update")
+        pipeline.operator("counted", counted, "bids", output_mode="update", state_partitions=STATE_PARTITIONS)
         pipeline.sink("out", "counted", topic=sink)
     return pipeline
 
@@ -161,8 +162,9 @@ def measure_real_time(
     """Steady first; then up to four tasks and down to one, with load all the while."""
     source, sink, pipeline, store = _prepare(bootstrap, query, "real-time")
     engine = RealTimeEngine(pipeline, root / f"real-time-{query}", slots=SLOTS, store=store, batch_s=5.0, spark=spark)
-    work = engine.graph.names[-1]
-    engine.start(Target(parallelism={READ: PARTITIONS, work: 2}))
+    work = engine.graph.names[1]
+    fixed = {name: engine.graph[name].min_parallelism for name in engine.graph.names}
+    engine.start(Target(parallelism={**fixed, work: 2}))
     gaps: dict[str, float] = {}
     with Load(bootstrap, source, sink, rate).running() as load:
         load.await_output()
@@ -170,7 +172,7 @@ def measure_real_time(
         before = 2
         for after in (4, 1):
             began_s, seen = time.time(), len(load.received)
-            done = engine.reconcile(Target(parallelism={READ: PARTITIONS, work: after}))
+            done = engine.reconcile(Target(parallelism={**fixed, work: after}))
             assert all(change.error is None for change in done.changes.values()), done
             load.await_output(since=max(seen, len(load.received)))
             time.sleep(2.0)

@@ -99,6 +99,7 @@ def settings(home: Path, port: int, controller_port: int, login: Login | None = 
         "advertised.listeners": for_clients,
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"),
         "log.dirs": str(home / "data"),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",

@@ -1,7 +1,7 @@
 """Spark's own Kafka connector and its Avro functions for the installed Spark, given to a session as `spark.jars`.
 
 Not every version of Spark has them on Maven Central. Where they are missing, the newest parts that are there are used;
-those of 4.2.0 with the token provider of a preview were seen working on Spark 4.3.0, in batches, micro-batches and
+a connector of 4.2.0 with the token provider of a preview was seen working on Spark 4.3.0, in batches, micro-batches and
 real-time mode.
 """
 
@@ -19,7 +19,7 @@ TOKENS = "org.apache.spark:spark-token-provider-kafka-0-10_2.13"
 AVRO = "org.apache.spark:spark-avro_2.13"
 COMMON = {"org.apache.kafka:kafka-clients": "3.9.2", "org.apache.commons:commons-pool2": "2.13.1"}
 MIX = {CONNECTOR: "4.2.0", TOKENS: "4.1.0-preview1"}
-NEWEST_AVRO = "4.2.0"
+NEWEST_AVRO = "4.1.1"
 JAVA_NAMES = {
     "sasl.mechanisms": "sasl.mechanism",
     "ssl.ca.location": "ssl.truststore.location",

@@ -1,11 +1,13 @@
 """Real-time mode as an engine of the control loop: its operators are the stages of one query, all running at once.
 
-The stage that reads has one task per partition of the topic, and nothing changes that. The stage that does the work is
-rescaled by a restart: the query ends where its batch ends, its state is rewritten, the next one goes on from there.
+The stage that reads has one task per partition of the topic, and the one that keeps state one per state partition:
+nothing changes that. The stage between them, which does the work, is rescaled by a restart: the query ends where its
+batch ends, and the next one goes on from there.
 """
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Mapping
@@ -28,7 +30,7 @@ from sluice.spark.pipeline.failure import Failure, OperatorFailedError
 from sluice.spark.pipeline.feed import Feed
 from sluice.spark.pipeline.folders import Folders, QueryState, SavedState
 from sluice.spark.real_time.metrics import RealTimeBatch, StageWindow, in_order, stage_metrics
-from sluice.spark.real_time.plan import READ, plan_real_time
+from sluice.spark.real_time.plan import READ, STATE, plan_real_time
 from sluice.spark.real_time.query import RealTimeQuery
 from sluice.spark.session import SessionHandle, open_session
 
@@ -83,12 +85,11 @@ class RealTimeEngine:
             self._source = store.create(self._plan.source, self._plan.source_schema)
             self._sink = store.create(self._plan.sink, self._plan.queries[-1].schema)
             self._readers = self._source.partitions
-            least = self._readers + self._plan.min_parallelism
+            least = sum(operator.min_parallelism for operator in self.graph.operators)
             if least > slots:
+                tasks = ", ".join(f"{operator.name} {operator.min_parallelism}" for operator in self.graph.operators)
                 raise BadInputError(
-                    f"all stages run at once: {self._readers} tasks that read (one per partition of "
-                    f"{self._source.name!r}) and at least {self._plan.min_parallelism} that work need {least} slots, "
-                    f"there are {slots}"
+                    f"all stages run at once and need at least {least} slots ({tasks}), there are {slots}"
                 )
         except BaseException:
             self._session.close()
@@ -111,6 +112,18 @@ class RealTimeEngine:
     @property
     def graph(self) -> Graph:
         plan = self._plan
+        state = ()
+        if plan.state_partitions is not None:
+            state = (
+                Operator(
+                    name=STATE,
+                    stateful=True,
+                    min_parallelism=plan.state_partitions,
+                    max_parallelism=plan.state_partitions,
+                    bound_by="Spark does not rewrite the state of a real-time query",
+                ),
+            )
+        names = [READ, plan.name, *(one.name for one in state)]
         return Graph(
             operators=(
                 Operator(
@@ -121,12 +134,14 @@ class RealTimeEngine:
                 ),
                 Operator(
                     name=plan.name,
-                    stateful=plan.stateful,
                     min_parallelism=plan.min_parallelism,
                     max_parallelism=plan.max_parallelism,
                 ),
+                *state,
             ),
-            edges=(Edge.model_validate({"from": READ, "to": plan.name}),),
+            edges=tuple(
+                Edge.model_validate({"from": above, "to": below}) for above, below in itertools.pairwise(names)
+            ),
         )
 
     @property
@@ -158,7 +173,7 @@ class RealTimeEngine:
             source=self._source,
             sink=self._sink,
             batch_s=self._batch_s,
-            state=QueryState(parallelism=parallelism, state_partitions=parallelism),
+            state=QueryState(parallelism=parallelism, state_partitions=self._plan.state_partitions or 1),
         )
         self._save()
         self._listener = ProgressListener(self.spark, self._on_progress)
@@ -172,7 +187,8 @@ class RealTimeEngine:
 
     @property
     def _parallelism(self) -> dict[str, int]:
-        return {READ: self._readers, self._plan.name: self._query.state.parallelism}
+        fixed = {} if self._plan.state_partitions is None else {STATE: self._plan.state_partitions}
+        return {READ: self._readers, self._plan.name: self._query.state.parallelism, **fixed}
 
     def observe(self) -> Observation:
         self.sample()
@@ -257,18 +273,13 @@ class RealTimeEngine:
             boundary_s = self._query.stop_at_boundary()
             ended_s = time.monotonic()
             self._query.set_parallelism(target.parallelism[self._plan.name])
-            rewritten_s = time.monotonic()
             self._save()
             self._query.start()
         except Exception as error:
             problem = self._roll_back(before[self._plan.name], error)
-            rewritten_s = time.monotonic()
         standstill_s = time.monotonic() - ended_s
         self._downtime_s += standstill_s
-        detail = (
-            f"batch boundary {boundary_s:.2f} s (still answering), state {rewritten_s - ended_s:.2f} s, "
-            f"restart {time.monotonic() - rewritten_s:.2f} s"
-        )
+        detail = f"batch boundary {boundary_s:.2f} s (still answering), restart {standstill_s:.2f} s"
         return self._changed(before, target, problem, downtime_s=standstill_s, detail=None if problem else detail)
 
     def _roll_back(self, parallelism: int, error: Exception) -> str:
@@ -373,10 +384,9 @@ class RealTimeEngine:
             raise BadInputError("real-time mode has tasks of one size, placed by Spark: no sizes, no placement")
         for operator in graph.operators:
             count = target.parallelism.get(operator.name, 0)
-            if operator.name == READ and count != self._readers:
-                raise BadInputError(
-                    f"{READ!r} has one task per partition of {self._source.name!r}: {self._readers}, got {count}"
-                )
+            if operator.bound_by and count != operator.max_parallelism:
+                tasks = f"{operator.max_parallelism} tasks ({operator.bound_by})"
+                raise BadInputError(f"operator {operator.name!r} has {tasks}, got {count}")
             high = operator.max_parallelism
             if count < operator.min_parallelism or (high is not None and count > high):
                 raise BadInputError(

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 READ = "read"
 """The stage that reads: one task per partition of the topic, whatever is asked for."""
+STATE = "state"
+"""The stage that keeps state: one task per state partition. Spark does not rewrite the state of real-time queries."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +35,16 @@ class RealTimePlan:
     def name(self) -> str:
         """Of the stage that does the work."""
         joined = "+".join(query.name for query in self.queries)
-        return joined if joined != READ else f"{joined}-work"
+        return joined if joined not in (READ, STATE) else f"{joined}-work"
 
     @property
     def stateful(self) -> bool:
         return any(query.stateful for query in self.queries)
+
+    @property
+    def state_partitions(self) -> int | None:
+        """Null without state."""
+        return next((query.first.state_partitions for query in self.queries if query.stateful), None)
 
     @property
     def min_parallelism(self) -> int:
@@ -49,10 +56,8 @@ class RealTimePlan:
         return max(min(highs), self.min_parallelism) if highs else None
 
     def build(self, messages: DataFrame, parallelism: int) -> DataFrame:
-        """From messages to messages. What keeps state shuffles by itself; everything else is spread evenly here."""
-        if not self.stateful:
-            messages = messages.repartition(parallelism)
-        frame = decoded(messages, self.source_schema, self.avro.get(self.source))
+        """From messages to messages, spread evenly over so many tasks, and by Spark over those that keep state."""
+        frame = decoded(messages.repartition(parallelism), self.source_schema, self.avro.get(self.source))
         for query in self.queries:
             frame = query.build([frame])
         return encoded(frame, self.avro.get(self.sink))

@@ -6,12 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import SluiceError
-from sluice.spark.internals import repartition_state
 from sluice.spark.internals.real_time import await_end, end_after_batch, has_ended
 from sluice.spark.kafka.connector import java_settings
 from sluice.spark.kafka.log import KafkaPosition, KafkaTopic
 from sluice.spark.pipeline.failure import Failure
-from sluice.spark.pipeline.folders import NO_BATCHES, Folders, QueryState, last_batches, source_offsets
+from sluice.spark.pipeline.folders import Folders, QueryState, source_offsets
 from sluice.spark.real_time.plan import RealTimePlan
 from sluice.spark.session import session_settings
 
@@ -76,7 +75,7 @@ class RealTimeQuery:
         # the types of pyspark 4.3 do not have this trigger yet
         trigger: Any = writer.trigger
         writer = trigger(realTime=f"{self._batch_s:g} seconds")
-        settings = {**SETTINGS, "spark.sql.shuffle.partitions": str(self.state.parallelism)}
+        settings = {**SETTINGS, "spark.sql.shuffle.partitions": str(self.state.state_partitions)}
         with session_settings(self._spark, settings, pool=self.plan.name):
             self._streaming = writer.start()
         self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
@@ -100,10 +99,8 @@ class RealTimeQuery:
         return time.monotonic() - began_s
 
     def set_parallelism(self, parallelism: int) -> None:
-        """Of the stopped query."""
-        if self.plan.stateful and last_batches(self._checkpoint) != NO_BATCHES:
-            repartition_state(self._spark, str(self._checkpoint), parallelism)
-        self.state = QueryState(parallelism=parallelism, state_partitions=parallelism)
+        """From its next start on."""
+        self.state = self.state.model_copy(update={"parallelism": parallelism})
 
     def committed_position(self) -> KafkaPosition:
         """Where the last committed batch ended; empty before the first."""
