@@ -53,8 +53,13 @@ def test_operators_in_a_row_are_one_stage_between_two_topics() -> None:
 
 
 def test_one_operator_may_keep_state_if_it_emits_updates() -> None:
-    pipeline = row("count", output_mode="update")
-    assert plan_real_time(pipeline, compiled(pipeline, "count")).stateful
+    pipeline = row("count", output_mode="update", state_partitions=3)
+    plan = plan_real_time(pipeline, compiled(pipeline, "count"))
+    assert (plan.stateful, plan.state_partitions) == (True, 3)
+
+
+def test_stages_have_names_that_no_operator_takes() -> None:
+    assert plan_real_time(row("read"), compiled(row("read"))).name == "read-work"
 
 
 def two_sources() -> tuple[Pipeline, CompiledPipeline]:
