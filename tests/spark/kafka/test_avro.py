@@ -1,4 +1,4 @@
-"""Avro without a registry, from a topic of others to another; in a program of its own, whose session has Spark's jar."""
+"""Avro without a registry, from a topic of others to another, in a program whose session has Spark's jar for it."""
 
 from __future__ import annotations
 
