@@ -112,7 +112,7 @@ class RealTimeEngine:
     @property
     def graph(self) -> Graph:
         plan = self._plan
-        state = ()
+        state: tuple[Operator, ...] = ()
         if plan.state_partitions is not None:
             state = (
                 Operator(
