@@ -7,7 +7,7 @@ stages of a batch pass on the records that it read, as long as none tells otherw
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +75,3 @@ def _shares(told: Sequence[tuple[RealTimeBatch, BatchStage]], records: int, task
 def in_order(stages: Sequence[BatchStage]) -> tuple[BatchStage, ...]:
     """Spark numbers a stage after those it reads from."""
     return tuple(sorted(stages, key=lambda stage: stage.stage_id))
-
-
-def by_batch(stages: Sequence[BatchStage]) -> Mapping[tuple[str, int], list[BatchStage]]:
-    found: dict[tuple[str, int], list[BatchStage]] = {}
-    for stage in stages:
-        found.setdefault(stage.key, []).append(stage)
-    return found
