@@ -35,6 +35,7 @@ def main() -> None:
         try:
             for query in [arguments.query] if arguments.query else QUERIES:
                 words = [bootstrap, str(Path(folder) / query), query, str(arguments.seconds), str(arguments.rate)]
+                words += real_time.MODES
                 done = subprocess.run(
                     [sys.executable, "-m", real_time.__name__, *words], stdout=subprocess.PIPE, text=True, check=True
                 )

@@ -1,7 +1,8 @@
 """A steady load between two topics, in real-time mode and in micro-batches: latency, gaps of rescales, what was lost.
 
-python -m sluice.testing.real_time BOOTSTRAP ROOT QUERY SECONDS RATE prints the figures of one query in both
-modes, measured in one session one after the other. Records are written and read by clients that know nothing of sluice.
+python -m sluice.testing.real_time BOOTSTRAP ROOT QUERY SECONDS RATE MODE... prints the figures of one query in these
+modes (real-time, micro-batch), measured in one session one after the other. Records are written and read by clients
+that know nothing of sluice.
 """
 
 from __future__ import annotations
@@ -252,11 +253,14 @@ def _figures(
     return ModeFigures(query, mode, load.sent, p50_ms, p99_ms, lost, twice, gaps)
 
 
-def main(bootstrap: str, root: Path, query: str, seconds: float, rate: float) -> None:
+MODES = {"real-time": measure_real_time, "micro-batch": measure_micro_batch}
+
+
+def main(bootstrap: str, root: Path, query: str, seconds: float, rate: float, modes: list[str]) -> None:
     with open_session("real-time", threads=SLOTS, settings=connector.session_settings()) as spark:
-        for measure in (measure_real_time, measure_micro_batch):
+        for measure in (MODES[mode] for mode in modes):
             print(json.dumps(asdict(measure(spark, bootstrap, root, query, seconds=seconds, rate=rate))), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], *map(float, sys.argv[4:6]))
+    main(sys.argv[1], Path(sys.argv[2]), sys.argv[3], float(sys.argv[4]), float(sys.argv[5]), sys.argv[6:])

@@ -45,7 +45,7 @@ def test_a_password_is_in_no_process_list_log_journal_or_report(kafka: str, kafk
     text = EXAMPLE.read_text().replace('"orders"', '"orders-secured"').replace("large-orders", "large-orders-secured")
     pipeline.write_text(text.replace('Pipeline("orders-secured")', 'Pipeline("orders")'))
     url = f"kafka://127.0.0.1:{kafka_login.port}?config={settings}"
-    words = ["run", str(pipeline), "--engine", "spark", "--topics", url, "--policy", "static", "--duration", "12"]
+    words = ["run", str(pipeline), "--engine", "spark", "--topics", url, "--policy", "static", "--duration", "9"]
     words += [
         "--interval",
         "3",

@@ -25,12 +25,12 @@ def jars() -> None:
 
 
 def test_nothing_is_lost_or_repeated_by_a_rescale(kafka: str, tmp_path: Path) -> None:
-    words = [kafka, str(tmp_path), "count", "1", "100"]
+    words = [kafka, str(tmp_path), "count", "1", "100", "real-time"]
     done = subprocess.run(
         [sys.executable, "-m", real_time.__name__, *words], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    first, _ = map(json.loads, done.stdout.splitlines())
+    first = json.loads(done.stdout)
     assert (first["mode"], first["lost"], first["twice"]) == ("real-time", 0, 0)
     assert first["records"] > 0
     assert list(first["gaps_s"]) == ["2 -> 4", "4 -> 1"]
