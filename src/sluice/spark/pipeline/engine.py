@@ -265,6 +265,7 @@ class SparkEngine:
             finally:
                 self._await_last_progress()
                 self._count = self._counted()
+                self.runtime.close()
                 if self._listener:
                     self._listener.close()
                 if self.worker_side:
