@@ -242,6 +242,10 @@ def run_command(
                 **{name: value for name, value in named.items() if value is not None},
             }
             settings_of_spark = build(SparkSettings, given, "spark")
+            if settings_of_spark.elastic:
+                if on_spark is None:
+                    raise BadInputError("--spark-set elastic=true needs a --placement, which says who is idle")
+                on_spark = replace(on_spark, elastic=True)
             with working_folder(root, resume=resume) as folder:
                 where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
                 recorded = _run_on_spark(
@@ -346,8 +350,12 @@ def _run_on_spark(
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, where.settings, root, master=where.master, placement=placement)
     if where.master is not None and not slots_given:
-        spec = replace(spec, guards=replace(spec.guards, max_slots=None if placement else engine.slots))
+        # workers come and go: how many slots they have is reviewed every cycle
+        spec = replace(spec, guards=replace(spec.guards, max_slots=where.settings.slots))
     workers = cluster_of(engine)
+    review = None
+    if where.master is not None:
+        review = placement.review(workers) if placement else WorkerReview(workers, places=False)
     if not quiet:
         for sink, guarantee in engine.guarantees.items():
             console.print(f"sink {sink!r}: {guarantee}", highlight=False)
@@ -360,8 +368,8 @@ def _run_on_spark(
                     engine,
                     initial,
                     journal,
-                    planner=placement.planner(workers) if placement else None,
-                    reviewer=WorkerReview(workers) if placement else None,
+                    planner=placement.planner(workers, review) if placement else None,
+                    reviewer=review,
                     store=store,
                     on_report=view.add,
                     should_stop=interrupted.is_set,

@@ -20,6 +20,7 @@ from sluice.model import Target
 from sluice.registry import parameter
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
+from sluice.spark.placed.cluster import YARN
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 DEFAULT_DURATION_S = 300.0
 DEFAULT_SLOTS = 24
+YARN_EXECUTORS, YARN_SLOTS = 2, 4
 REPORT = "generator.json"
 
 
@@ -45,6 +47,9 @@ class SparkSettings:
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
     keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
     executor_memory_mb: int = parameter(1024, "memory of an executor on a cluster")
+    executors: int | None = parameter(None, "executors on YARN; a standalone cluster gives one on every worker")
+    executor_slots: int | None = parameter(None, "cores of an executor; default: 4 on YARN, those of its worker else")
+    elastic: bool = parameter(False, "with --placement: request executors when the plan needs more, release idle ones")
     topics: str | None = parameter(None, "kafka://host:port[/prefix][?config=FILE]; without it topics are folders")
     trigger: Literal["micro-batch", "real-time"] = parameter("micro-batch", "real-time: one query that never waits")
     real_time_batch_s: float = parameter(10.0, "real-time mode commits so often; rescales wait for it")
@@ -53,6 +58,9 @@ class SparkSettings:
     def __post_init__(self) -> None:
         if self.slots is not None and self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots}")
+        for name in ("executors", "executor_slots"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
         if not (math.isfinite(self.trigger_s) and self.trigger_s > 0):
             raise ValueError(f"trigger_s must be above 0, got {self.trigger_s}")
         if not self.real_time_batch_s >= 5:
@@ -172,9 +180,10 @@ def micro_batch_engine(
         slots=settings.slots or (DEFAULT_SLOTS if master is None else None),
         master=master,
         places=placement is not None,
+        elastic=placement is not None and placement.elastic,
         capacity=vars(placement.capacity) if placement else None,
         session_settings={
-            **({"spark.executor.memory": f"{settings.executor_memory_mb}m"} if master else {}),
+            **(executor_settings(settings, master) if master else {}),
             **connector.session_settings(kafka=settings.connector, avro=bool(job.pipeline.avro_schemas())),
         },
         settings=QuerySettings(
@@ -184,6 +193,16 @@ def micro_batch_engine(
         store=topic_store(job.pipeline, settings.topics, root),
         feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )
+
+
+def executor_settings(settings: SparkSettings, master: str) -> dict[str, str]:
+    """Spark's names for what an executor is given."""
+    slots = settings.executor_slots or (YARN_SLOTS if master == YARN else None)
+    return {
+        "spark.executor.memory": f"{settings.executor_memory_mb}m",
+        **({"spark.executor.cores": str(slots)} if slots else {}),
+        **({"spark.executor.instances": str(settings.executors or YARN_EXECUTORS)} if master == YARN else {}),
+    }
 
 
 def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStore | None:

@@ -25,6 +25,8 @@ class Batch:
     records: int
     scans: int = 1
     """How often a task per slot read: once per input, once more for an input that is joined with itself."""
+    offset_records: int | None = None
+    """What its offsets moved past, where they count records: tasks that are done again read some of it again."""
     head_start_s: float = 0.0
     """How long paced slots had worked when the batch was planned."""
     lag_records: int | None = None
@@ -82,6 +84,7 @@ def read_batch(progress: Mapping[str, Any]) -> Batch | None:
         ended_s=started_s + progress["durationMs"].get("triggerExecution", 0) / 1000,
         records=sum(_records(source) for source in sources),
         scans=max(1, sum(_scans(source) for source in sources)),
+        offset_records=_offset_records(sources),
         head_start_s=max((_end_offset(source).get("head_start_s", 0.0) for source in sources), default=0.0),
         lag_records=read_lag(progress),
         output_records=_counted((progress.get("sink") or {}).get("numOutputRows")),
@@ -143,6 +146,17 @@ def _end_offset(source: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _records(source: Mapping[str, Any]) -> int:
     return int(source["numInputRows"]) // max(1, _scans(source))
+
+
+def _offset_records(sources: Sequence[Mapping[str, Any]]) -> int | None:
+    """Null if one of the sources does not count records."""
+    moved = 0
+    for source in sources:
+        end, start = _plain_offset(source.get("endOffset")), _plain_offset(source.get("startOffset"))
+        if end is None or isinstance(_end_offset(source).get("offset"), dict):
+            return None
+        moved += end - (start or 0)
+    return moved
 
 
 def _scans(source: Mapping[str, Any]) -> int:
