@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sluice.errors import SluiceError
+from sluice.errors import BadInputError, SluiceError
 from sluice.spark.internals import repartition_state
 from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
@@ -30,7 +30,7 @@ from sluice.spark.pipeline.read_limit import ReadLimit
 from sluice.spark.placed.placing import Placing
 from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl
-from sluice.spark.topic.interface import BatchSink, RecordLog, TopicStore
+from sluice.spark.topic.interface import BatchSink, RecordLog, StreamSink, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,6 +100,7 @@ class OperatorQuery:
             target_s=settings.target_batch_s,
             parallelism=state.parallelism,
             slot_rate=query.slot_rate_at(state.parallelism),
+            known_records=self._earlier_limit(),
         )
         self._adapted_run: str | None = None
 
@@ -179,6 +180,8 @@ class OperatorQuery:
             return writer.format(sink.format).options(**sink.options)
         self._sink = sink.write if sink is not None else self._store.sink(self.query.output, producer=self.name)
         assert self._sink is not None
+        if isinstance(self._sink, StreamSink):
+            return self._sink.on(writer, self._spark)
         return writer.foreachBatch(self._sink)
 
     def set_parallelism(self, parallelism: int) -> None:
@@ -194,7 +197,7 @@ class OperatorQuery:
             self._state = self._state.model_copy(update=changes)
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Adapt the read limit to what the last batch took. A run's first batch also starts workers and says little."""
+        """Adapt the read limit to what the last batch took."""
         batch_s = progress["durationMs"].get("triggerExecution", 0) / 1000
         records = dict.fromkeys(self.query.inputs, 0) | records_per_topic(progress)
         total = sum(records.values())
@@ -202,10 +205,9 @@ class OperatorQuery:
             if progress["runId"] != self.run_ids[-1]:
                 return
             self.restarts_in_a_row = 0
-            if self._is_first_batch(progress):
-                return
             before = (self._limit, self._input_shares)
-            self._limit = self._limit.after(batch_records=total, batch_s=batch_s)
+            adapted = self._limit.after_first if self._is_first_batch(progress) else self._limit.after
+            self._limit = adapted(batch_records=total, batch_s=batch_s)
             if total and len(records) > 1:
                 self._input_shares = _smoothed(self._input_shares, {topic: n / total for topic, n in records.items()})
             if before != (self._limit, self._input_shares):
@@ -303,6 +305,17 @@ class OperatorQuery:
                 slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
                 bounded_topics=self._bounds(),
             ).save(self._folders.control(self.name, topic))
+
+    def _earlier_limit(self) -> int | None:
+        """As the run found in the folder had it, for the parallelism of now; the files that steered it still say so."""
+        try:
+            controls = [ReaderControl.load(self._folders.control(self.name, topic)) for topic in self.query.inputs]
+        except BadInputError:
+            return None
+        limits = [control.max_records_per_batch for control in controls]
+        if None in limits:
+            return None
+        return round(sum(limit or 0 for limit in limits) * self._state.parallelism / controls[0].partitions)
 
     def _bounds(self) -> dict[str, int]:
         bound = self._settings.topic_bound_records
