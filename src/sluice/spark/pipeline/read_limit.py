@@ -14,7 +14,7 @@ import statistics
 from dataclasses import dataclass, replace
 
 FIRST_RECORDS_PER_SLOT = 10_000
-FIRST_STEP_UP = 8.0
+FIRST_STEP_UP = 10.0
 LARGEST_STEP_UP = 16.0
 LARGEST_STEP_DOWN = 4.0
 """A batch is slow for many reasons that pass: the size it suggests is not taken at once."""
@@ -24,9 +24,9 @@ TELLING_SHARE = 0.25
 """Of the limit. A batch with fewer records shows the overhead, and nothing of what a record costs."""
 LEAST_DIFFERENCE = 0.2
 """Overhead and work can be separated only if the sizes of batches differ by this share."""
-ASSUMED_OVERHEAD = 0.5
+ASSUMED_OVERHEAD = 0.7
 """Of a batch's duration, until batches of different sizes have shown it."""
-EXPLORING_STEP = 1.25
+EXPLORING_STEP = 1.3
 NOISE = 0.05
 """Of the target: durations of equal batches differ by so much. A batch that is no longer than the overhead says no more
 about the cost of a record than that it is below this."""
@@ -57,7 +57,7 @@ class ReadLimit:
         """`known_records` is the limit that an earlier run of the same query has found at this parallelism."""
         per_slot = FIRST_RECORDS_PER_SLOT if slot_rate is None else slot_rate * target_s
         limit = ReadLimit(target_s=target_s, parallelism=parallelism, records=1, slot_rate=slot_rate)
-        return limit._with_records(known_records or per_slot * parallelism)
+        return limit._with_records(known_records if known_records and slot_rate is None else per_slot * parallelism)
 
     def after_first(self, *, batch_records: int, batch_s: float) -> ReadLimit:
         """After the first batch of a run, which can show that there is room but not that there is none."""

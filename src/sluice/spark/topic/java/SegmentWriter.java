@@ -81,7 +81,7 @@ final class SegmentWriter implements DataWriter {
     settings.set("spark.sql.parquet.writeLegacyFormat", "false");
     settings.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
     settings.set("spark.sql.parquet.fieldId.write.enabled", "false");
-    settings.set("spark.sql.legacy.parquet.nanosAsLong", "false");
+    settings.set("spark.sql.parquet.variant.annotateLogicalType.enabled", "false");
     ParquetWriter.Builder builder = new Builder(output);
     builder.withConf(settings);
     builder.withCompressionCodec(CompressionCodecName.UNCOMPRESSED);

@@ -25,7 +25,7 @@ final class TopicWrite
   private final String attempt = UUID.randomUUID().toString().replace("-", "");
 
   TopicWrite(LogicalWriteInfo info) {
-    schema = info.schema();
+    schema = (StructType) info.schema().asNullable();
     options = info.options();
   }
 
