@@ -89,6 +89,7 @@ class SparkEngine:
                 threads=task_threads(pipeline, slots or 1),
                 master=master,
                 settings={**(CLUSTER_SETTINGS if master else {}), **(session_settings or {})},
+                python_sources=store is not None,
             )
         )
         self.spark = self._session.spark

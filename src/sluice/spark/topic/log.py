@@ -86,9 +86,7 @@ class Topic:
         folder.mkdir()
         return folder
 
-    def commit(
-        self, segments: tuple[Segment, ...], *, folder: str, producer: str, batch_id: int
-    ) -> Commit | None:
+    def commit(self, segments: tuple[Segment, ...], *, folder: str, producer: str, batch_id: int) -> Commit | None:
         """Make the segments of one attempt visible, all at once; None if the batch was committed before."""
         with self._exclusive():
             self._log.refresh()

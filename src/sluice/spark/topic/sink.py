@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from sluice.spark.topic.classes import TOPIC_SOURCE, load_classes
 from sluice.spark.topic.log import Topic
 
+
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The schema to create a topic with for DataFrames of this type; every column may be null."""
     found = to_arrow_schema(schema, timezone="UTC")
