@@ -231,7 +231,7 @@ def test_a_query_without_a_python_function_per_batch_writes_the_same(flow: Flow)
     frame = stream_from(flow.spark, flow.source.path, consumer="op", control=flow.control).groupBy("key").count()
     out = Topic.create(flow.folder / "counts", arrow_schema(frame.schema))
     sink = TopicSink(out.path, producer="a b/c*~")
-    writer = sink.on(frame.writeStream, flow.spark).outputMode("update")
+    writer = sink.write_from(frame.writeStream, flow.spark).outputMode("update")
     flow.query = writer.option("checkpointLocation", str(flow.folder / "checkpoint")).start()
     flow.wait(lambda: flow.source.lag_records("op") == 0)
     totals: dict[int, int] = {}

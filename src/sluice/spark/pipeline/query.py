@@ -44,7 +44,7 @@ BOUNDARY_TRIES = 5
 _copying_settings = threading.Lock()
 """A query copies the session's settings when it starts."""
 _initialising = threading.Semaphore(os.cpu_count() or 1)
-"""Each starts a Python process that Spark waits ten seconds for: all at once would make each other late."""
+"""A source in Python has a process that Spark waits ten seconds for: all at once would make each other late."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ class OperatorQuery:
         self._sink = sink.write if sink is not None else self._store.sink(self.query.output, producer=self.name)
         assert self._sink is not None
         if isinstance(self._sink, StreamSink):
-            return self._sink.on(writer, self._spark)
+            return self._sink.write_from(writer, self._spark)
         return writer.foreachBatch(self._sink)
 
     def _note_columns(self, used: Mapping[str, frozenset[str]]) -> None:

@@ -22,7 +22,7 @@ BatchSink = Callable[["DataFrame", int], None]
 class StreamSink(Protocol):
     """A sink that a query can also write to without a call of Python per batch."""
 
-    def on(self, writer: DataStreamWriter, spark: SparkSession) -> DataStreamWriter: ...
+    def write_from(self, writer: DataStreamWriter, spark: SparkSession) -> DataStreamWriter: ...
 
 
 class RecordLog(Protocol):

@@ -75,7 +75,7 @@ class Topic:
         if last_batch_id is not None and batch_id <= last_batch_id:
             return None
         folder = self.stage(producer, batch_id)
-        segments = ()
+        segments: tuple[Segment, ...] = ()
         if table.num_rows:
             segments = (write_segment(self.segments_folder, folder / "part-00000.parquet", table),)
         return self.commit(segments, folder=folder.name, producer=producer, batch_id=batch_id)

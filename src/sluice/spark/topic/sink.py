@@ -38,7 +38,7 @@ class TopicSink:
         load_classes(batch.sparkSession)
         batch.write.format(TOPIC_SOURCE).options(**self._options, batch=str(batch_id)).mode("append").save()
 
-    def on(self, writer: DataStreamWriter, spark: SparkSession) -> DataStreamWriter:
+    def write_from(self, writer: DataStreamWriter, spark: SparkSession) -> DataStreamWriter:
         """The same without a call of Python per batch but its commit; in every output mode."""
         load_classes(spark)
         return writer.format(TOPIC_SOURCE).options(**self._options)
