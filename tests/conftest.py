@@ -1,17 +1,17 @@
 """What the tests that need Java share: one embedded Spark session, one standalone cluster and one Kafka broker.
 
-Several processes run the tests on Spark side by side, because most of them wait. Tests that share something are a
-group, which one process runs; the largest groups come first.
+`make test` runs two processes for the tests that share the session, half of them each, one for those that share the
+cluster, and one for those that start everything themselves: most of their time they wait.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,26 +21,28 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
 
 
-APART = {"test_queries.py", "test_exactly_once.py"}
-"""Half of the tests with the session, by time: they are a group of their own, with a session of their own."""
+# a busy machine is slow, not wrong
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
+
+ANSWERS = {"test_queries.py", "test_exactly_once.py"}
+"""Half of the tests with the session, by time."""
 
 
 def _group(item: pytest.Item) -> str:
-    """Every process that runs tests has its own of what they share, so those that share it belong together."""
     fixtures = getattr(item, "fixturenames", ())
     if "cluster" in fixtures:
         return "cluster"
     if "spark" in fixtures or "kafka" in fixtures:
-        return "answers" if item.path.name in APART else "session"
-    return item.path.stem
+        return "answers" if item.path.name in ANSWERS else "session"
+    return "processes"
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    groups = {item: _group(item) for item in items if item.get_closest_marker("spark")}
-    sizes = Counter(groups.values())
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: -sizes[groups[item]] if item in groups else 0)
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(_group(item))
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import json
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.control.memory import MemoryStore
@@ -31,7 +31,6 @@ def test_what_is_appended_is_read_back_in_order(tmp_path):
     assert list(read_journal(path)) == RECORDS
 
 
-@settings(deadline=None)
 @given(cut=st.integers(0, 3000))
 def test_a_crash_in_mid_write_loses_at_most_the_last_line(tmp_path_factory, cut):
     path = tmp_path_factory.mktemp("journal") / "journal.jsonl"

@@ -95,7 +95,7 @@ def test_state_survives_json_and_goes_on_alike():
     assert forecaster.learned(load[50:], revived) == forecaster.learned(load)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(0, 1e9), min_size=1, max_size=60),
     st.sampled_from([0, 2, 7]),

@@ -68,7 +68,7 @@ def test_the_expected_curvature_is_the_mean_over_samples_drawn_from_the_process(
 
 
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([0.0, 0.02, 0.3]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_other_search_finds_more_likely_hyperparameters(seed, size, noise):
     rng = np.random.default_rng(seed)
     x = rng.integers(1, 40, size)
@@ -117,7 +117,7 @@ def test_far_from_all_samples_an_operator_is_expected_to_scale_in_proportion_and
         unique_by=lambda s: s,
     )
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_any_dozen_samples_give_finite_predictions_and_hyperparameters_inside_their_bounds(samples):
     x, y = zip(*samples, strict=True)
     fitted = GaussianProcess.fit(x, y)

@@ -60,7 +60,7 @@ def small_cases(draw):
     return loads, options, ScalingCosts(startup=draw(cost), shutdown=draw(cost)), running, max_instances
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(small_cases())
 def test_equals_the_cheapest_of_all_plans(case):
     loads, options, costs, running, max_instances = case
@@ -73,7 +73,7 @@ def test_equals_the_cheapest_of_all_plans(case):
         assert 1 <= sum(mix.values()) <= (max_instances or math.inf)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(small_cases())
 def test_more_sizes_never_cost_more_than_one(case):
     loads, options, costs, _, _ = case

@@ -24,7 +24,7 @@ inputs = st.tuples(st.floats(0.1, 50), st.floats(0.1, 50))
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.kind)
 @given(at=inputs)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_gradients_agree_with_finite_differences(function, at):
     point = np.array(at)
     if function.kind == "minimum" and abs(2.0 * point[0] - 3.0 * point[1]) < 1e-3:
@@ -35,7 +35,7 @@ def test_gradients_agree_with_finite_differences(function, at):
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.kind)
 @given(one=inputs, other=inputs)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_all_are_increasing_and_concave(function, one, other):
     a, b = np.array(one), np.array(other)
     assert float(function.value((a + b) / 2)) >= (float(function.value(a)) + float(function.value(b))) / 2 - 1e-9
@@ -60,7 +60,7 @@ def test_regression_finds_the_function_behind_noisy_windows(function):
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_nonnegative_weights_are_those_scipy_finds(seed, dimensions):
     rng = np.random.default_rng(seed)
     rows = rng.uniform(0, 1, (dimensions + 4, dimensions))

@@ -23,7 +23,7 @@ def vector(placed: PlacementResult) -> tuple[float, float, float]:
     return (placed.costs.cpu, placed.costs.io, placed.costs.net)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(small_requests(most_tasks=8))
 def test_pruned_search_returns_the_pareto_costs_of_exhaustive_search(request: PlacementRequest) -> None:
     expected = pareto([costs(request, plan) for plan in all_plans(request)])
@@ -35,7 +35,7 @@ def test_pruned_search_returns_the_pareto_costs_of_exhaustive_search(request: Pl
     assert np.abs(expected - chosen).max(axis=1).min() < 1e-6
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(small_requests(most_tasks=8))
 def test_thresholds_keep_exactly_the_unbeaten_plans_below_them(request: PlacementRequest) -> None:
     vectors = [costs(request, plan) for plan in all_plans(request)]
@@ -93,7 +93,7 @@ def test_too_few_slots_are_said_not_guessed() -> None:
     assert placed.reason == "10 tasks need slots, the cluster has 8"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(small_requests(most_tasks=8))
 def test_the_chosen_plan_has_the_lowest_sum_of_costs(request: PlacementRequest) -> None:
     placed = Caps().place(request)
@@ -145,7 +145,7 @@ def test_hot_tasks_of_a_skewed_operator_are_kept_apart() -> None:
     assert placed.costs.cpu == pytest.approx(0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(small_requests(most_tasks=7))
 def test_equal_plans_are_decided_by_the_fewest_moves(request: PlacementRequest) -> None:
     """Against every plan of the same cost under every naming of the workers."""

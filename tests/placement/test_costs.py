@@ -19,7 +19,7 @@ def counts_of(problem: PlacementProblem, plan: Plan) -> Counts:
     return np.array([[plan[operator][worker] for worker in order] for operator in problem.operators], np.int64)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(small_requests())
 def test_costs_follow_the_equations_and_never_undercut_the_bounds(request: PlacementRequest) -> None:
     problem = build(request)

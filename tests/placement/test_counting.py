@@ -42,7 +42,7 @@ def test_counts_of_other_graphs(parallelism: tuple[int, ...], workers: int, slot
     assert count_plans(build(chain(*parallelism, workers=workers, slots=slots))) == plans
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(small_requests())
 def test_counting_listing_and_brute_force_agree(request: PlacementRequest) -> None:
     expected = len(all_plans(request))

@@ -71,7 +71,7 @@ def test_too_few_slots_stop_the_plan_before_it_is_applied() -> None:
         planner(GRAPH, {"source": 1, "heavy": 2, "light": 2}, observed(), None)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(small_requests())
 def test_remote_shares_are_those_of_the_cost_model(request: PlacementRequest) -> None:
     """Load times remote share, summed over the tasks of the fullest worker, is the network cost."""

@@ -13,7 +13,7 @@ QUICK = [name for name in placers.names() if name != "odrp"]
 
 
 @pytest.mark.parametrize("name", QUICK)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(request=small_requests())
 def test_every_task_gets_a_slot_and_no_worker_too_many(name: str, request: PlacementRequest) -> None:
     placed = placers.create(name).place(request)

@@ -79,7 +79,7 @@ def test_alpha_zero_takes_only_what_was_measured_and_else_scales_linearly():
     share=st.floats(0.05, 0.95),
     seen=st.sets(st.integers(1, 40), min_size=1, max_size=6),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_on_a_concave_curve_it_settles_at_the_optimum_whatever_was_measured_before(rate, exponent, share, seen):
     curve = power(rate, exponent)
     chain = Chain({"source": power(1e9, 1.0), "map": curve}, load=share * curve(40))
@@ -91,7 +91,7 @@ def test_on_a_concave_curve_it_settles_at_the_optimum_whatever_was_measured_befo
 
 
 @given(exponent=st.floats(0.6, 1.0), wave=st.floats(0.0, 0.25), period=st.floats(5.0, 20.0), share=st.floats(0.1, 0.9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_on_a_curve_of_many_modes_a_full_history_gives_the_smallest_parallelism_that_suffices(
     exponent, wave, period, share
 ):

@@ -60,7 +60,7 @@ def records(topic: Path) -> pa.Table:
     return pa.Table.from_batches(opened.read(opened.start_offset(), opened.end_offset()), opened.schema)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(rate=st.floats(0, 1e6), ticks=st.integers(1, 200), cut=st.integers(0, 200))
 def test_blocks_follow_each_other_without_gaps_and_add_up_to_the_rate(rate, ticks, cut):
     schedule = Schedule(steady(rate), tick_s=0.25)

@@ -31,7 +31,7 @@ STREAMS = [
 
 
 @pytest.mark.parametrize("stream", STREAMS, ids=repr)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(first=st.integers(0, 10**12), cut=st.integers(0, 60), seed=st.integers(0, 2**32))
 def test_cutting_a_stream_into_blocks_changes_no_record(stream, first, cut, seed):
     whole = stream(first, 60, TIME_S, seed)

@@ -14,7 +14,7 @@ from sluice.lab.simulator import Linear, SimulatedEngine, SimulatedJob, Simulate
 from sluice.model import Cluster, Edge, Placement, Recommendation, Target
 
 MICRO = 1_000_000
-patiently = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+patiently = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 
 
 @st.composite

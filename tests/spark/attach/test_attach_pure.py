@@ -1,7 +1,7 @@
 """Attaching, as far as it needs no Spark: objectives, idleness, what an application looks like, what is released."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sluice.errors import BadInputError
@@ -420,7 +420,6 @@ def settled_latency_s(fixed_s, trigger_s, utilisation):
     return max(batch_s, trigger_s) / 2 + batch_s
 
 
-@settings(deadline=None)
 @given(
     fixed_s=st.floats(0.1, 3.0),
     trigger_s=st.sampled_from([0.0, 1.0, 5.0, 12.0]),

@@ -154,4 +154,4 @@ class TopicMachine(RuleBasedStateMachine):
 
 
 TestTopicMachine = TopicMachine.TestCase
-TestTopicMachine.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestTopicMachine.settings = settings(max_examples=40, stateful_step_count=30)
