@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sluice.spark.pipeline.read_limit import (
     FIRST_RECORDS_PER_SLOT,
     LARGEST_STEP_UP,
+    LONGEST_TRIAL,
     ReadLimit,
 )
 
@@ -77,6 +78,23 @@ def test_a_restart_goes_on_with_the_limit_that_was_found():
     assert again.records == found.records
     for batches in (1, 2, 3, 4):
         assert operator.reached(with_backlog(again, operator, batches, new_run=True)) >= 0.9
+
+
+@pytest.mark.parametrize("start_up_s", [0.0, 4.0])
+def test_the_first_batch_of_a_run_moves_no_limit_that_was_found(start_up_s):
+    operator = Operator(0.4, 1_400_000)
+    found = with_backlog(ReadLimit.first(target_s=2.0, parallelism=1), operator, 10)
+    batch_s = operator.batch_s(found.records) + start_up_s
+    assert found.after_first(batch_records=found.records, batch_s=batch_s) == found
+
+
+@given(operator=operators, parallelism=st.integers(1, 24))
+def test_a_first_step_never_leads_to_a_batch_of_many_times_the_target(operator, parallelism):
+    """Even where all of the first batch was work; one that was too long already is not repeated larger."""
+    guess = ReadLimit.first(target_s=2.0, parallelism=parallelism)
+    first_s = operator.batch_s(guess.records)
+    second = guess.after_first(batch_records=guess.records, batch_s=first_s)
+    assert operator.batch_s(second.records) <= max(LONGEST_TRIAL * 2.0, first_s) * 1.01
 
 
 @pytest.mark.parametrize("parallelism", [1, 8])

@@ -3,9 +3,8 @@
 A batch costs a fixed overhead and so much per record: `duration = overhead + records * per_record`. The overhead comes
 from a line through the last batches by least squares, the cost per record from the last batch that was large enough to
 tell. Both together say how large a batch of the target duration is, and the next one has that size: no creeping up.
-What is not known yet is taken to be work, so the first steps are smaller than that, and a limit that was reached in
-three steps is the usual case. Where the overhead alone is half the target or more, batches get twice the overhead
-instead: smaller ones would spend their time on it.
+The first steps are smaller, because little is known; three lead from a guess to the size that stays. Where the overhead
+alone is half the target or more, batches get twice the overhead instead: smaller ones would spend their time on it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import statistics
 from dataclasses import dataclass, replace
 
 FIRST_RECORDS_PER_SLOT = 10_000
-FIRST_STEP_UP = 10.0
 LARGEST_STEP_UP = 16.0
 LARGEST_STEP_DOWN = 4.0
 """A batch is slow for many reasons that pass: the size it suggests is not taken at once."""
@@ -32,6 +30,8 @@ NOISE = 0.05
 about the cost of a record than that it is below this."""
 START_UP_S = 3.0
 """A run's first batch also loads classes, compiles and starts workers; beyond this its duration is work."""
+LONGEST_TRIAL = 8.0
+"""Of the target: what the second batch may take if all of the first one's duration was work."""
 REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
 PACED_SHRINK = 2.0
@@ -45,6 +45,8 @@ class ReadLimit:
     parallelism: int
     records: int
     slot_rate: float | None = None
+    is_guess: bool = False
+    """Nothing has been seen of the query yet."""
     overhead_s: float | None = None
     """Null until it has been seen."""
     seen: tuple[tuple[int, float], ...] = ()
@@ -57,14 +59,17 @@ class ReadLimit:
         """`known_records` is the limit that an earlier run of the same query has found at this parallelism."""
         per_slot = FIRST_RECORDS_PER_SLOT if slot_rate is None else slot_rate * target_s
         limit = ReadLimit(target_s=target_s, parallelism=parallelism, records=1, slot_rate=slot_rate)
-        return limit._with_records(known_records if known_records and slot_rate is None else per_slot * parallelism)
+        if known_records is None or slot_rate is not None:
+            return replace(limit, is_guess=True)._with_records(per_slot * parallelism)
+        return limit._with_records(known_records)
 
     def after_first(self, *, batch_records: int, batch_s: float) -> ReadLimit:
-        """After the first batch of a run, which can show that there is room but not that there is none."""
-        if not self._was_full(batch_records):
+        """After the first batch of a run, which tells too little to change what an earlier run has found."""
+        if not self.is_guess or not self._was_full(batch_records) or batch_s < LEAST_S:
             return self
-        step = min(FIRST_STEP_UP, self._step(self.target_s, batch_s - START_UP_S))
-        return self._with_records(max(self.records, batch_records * step))
+        safe_step = LONGEST_TRIAL * self.target_s / batch_s
+        step = max(1.0, min(safe_step, self._step(self.target_s, batch_s - START_UP_S)))
+        return replace(self, is_guess=False)._with_records(batch_records * step)
 
     def after(self, *, batch_records: int, batch_s: float) -> ReadLimit:
         """Upwards only if the limit was what bound the batch."""
@@ -106,10 +111,10 @@ class ReadLimit:
         seen = (*self.seen[1 - REMEMBERED_BATCHES :], (batch_records, batch_s))
         sizes, durations_s = [records for records, _ in seen], [duration_s for _, duration_s in seen]
         if max(sizes) - min(sizes) < LEAST_DIFFERENCE * max(sizes):
-            return replace(self, seen=seen)
+            return replace(self, seen=seen, is_guess=False)
         line = statistics.linear_regression(sizes, durations_s)
         overhead_s = line.intercept if line.slope > 0 else statistics.fmean(durations_s)
-        return replace(self, seen=seen, overhead_s=min(max(0.0, overhead_s), max(durations_s)))
+        return replace(self, seen=seen, is_guess=False, overhead_s=min(max(0.0, overhead_s), max(durations_s)))
 
     def _with_records(self, records: float) -> ReadLimit:
         if self.slot_rate is not None:
