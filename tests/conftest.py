@@ -64,7 +64,8 @@ def java() -> Iterator[None]:
 def spark(java: None) -> Iterator[SparkSession]:
     from sluice.spark.session import open_session
 
-    with open_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"}) as session:
+    settings = {"spark.sql.streaming.pollingDelay": "10ms"}
+    with open_session("tests", threads=TASK_THREADS, settings=settings, python_sources=True) as session:
         yield session
 
 

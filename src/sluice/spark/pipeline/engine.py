@@ -95,6 +95,7 @@ class SparkEngine:
                     **(PLACED_SETTINGS if places else {}),
                     **(session_settings or {}),
                 },
+                python_sources=store is not None,
             )
         )
         self.spark = self._session.spark
