@@ -1,4 +1,5 @@
-.PHONY: demo demo-kafka test test-plain test-spark check fast lock clean
+ON_SPARK := test-session test-answers test-cluster test-processes
+.PHONY: demo demo-kafka test test-plain $(ON_SPARK) check fast lock clean
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -34,13 +35,13 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/lint-imports
 
 test: $(READY)  ## everything CI runs, side by side: tests on Spark wait more than they compute, the others fill the time
-	$(MAKE) --jobs=3 --output-sync=target check test-spark test-plain
+	$(MAKE) --jobs=6 --output-sync=target $(ON_SPARK) check test-plain
 
 test-plain: $(READY)  ## tests that need no Spark
 	nice $(PARALLEL) -m "not spark"
 
-test-spark: $(READY)  ## tests that start Spark, clusters and brokers
-	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder -m spark
+$(ON_SPARK): test-%: $(READY)  ## tests on Spark by what they share; tests/conftest.py says which
+	$(BIN)/pytest -m $*
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"

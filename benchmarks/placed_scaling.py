@@ -28,7 +28,7 @@ from sluice.model import Target
 from sluice.placement import placers
 from sluice.placement.planner import UnitCosts
 from sluice.protocol import policies
-from sluice.spark.pipeline.definition import Generate
+from sluice.spark.pipeline.specs import Generate
 from sluice.spark.topic.interface import RecordLog, open_log
 
 WORKERS, SLOTS, CPUS = 3, 4, 0.33

@@ -1,21 +1,23 @@
 """What the tests that need Java share: one embedded Spark session, one standalone cluster and one Kafka broker.
 
-Several processes run the tests on Spark side by side, because most of them wait. Tests that share something are a
-group, which one process runs; the largest groups come first.
+`make test` runs two processes for the tests that share the session, half of them each, one for those that share the
+cluster, and one for those that start everything themselves: most of their time they wait.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from sluice.spark.kafka.broker import Login
 
 TASK_THREADS = 16
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -26,27 +28,24 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
-APART = {"test_queries.py", "test_exactly_once.py"}
-"""Half of the tests with the session, by time: they are a group of their own, with a session of their own."""
+ANSWERS = {"test_queries.py", "test_exactly_once.py"}
+"""Half of the tests with the session, by time."""
 
 
 def _group(item: pytest.Item) -> str:
-    """Every process that runs tests has its own of what they share, so those that share it belong together."""
     fixtures = getattr(item, "fixturenames", ())
     if "cluster" in fixtures:
         return "cluster"
     if "spark" in fixtures or "kafka" in fixtures:
-        return "answers" if item.path.name in APART else "session"
-    return item.path.stem
+        return "answers" if item.path.name in ANSWERS else "session"
+    return "processes"
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups are read
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    groups = {item: _group(item) for item in items if item.get_closest_marker("spark")}
-    sizes = Counter(groups.values())
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: -sizes[groups[item]] if item in groups else 0)
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(_group(item))
 
 
 @pytest.fixture(scope="session")
@@ -65,7 +64,8 @@ def java() -> Iterator[None]:
 def spark(java: None) -> Iterator[SparkSession]:
     from sluice.spark.session import open_session
 
-    with open_session("tests", threads=TASK_THREADS, settings={"spark.sql.streaming.pollingDelay": "10ms"}) as session:
+    settings = {"spark.sql.streaming.pollingDelay": "10ms"}
+    with open_session("tests", threads=TASK_THREADS, settings=settings, python_sources=True) as session:
         yield session
 
 
@@ -81,7 +81,7 @@ def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 
 @pytest.fixture(scope="session")
-def kafka(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def kafka(java: None, kafka_login: Login, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a broker; tests use topics of their own."""
     from sluice.errors import SluiceError
     from sluice.spark.cluster import lifecycle
@@ -92,5 +92,14 @@ def kafka(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         broker.KAFKA.get()
     except SluiceError as error:
         pytest.skip(str(error))
-    yield broker.up(home).master_url
+    yield broker.up(home, kafka_login).master_url
     lifecycle.down(home)
+
+
+@pytest.fixture(scope="session")
+def kafka_login() -> Login:
+    """How the broker is reached by those who log in."""
+    from sluice.spark.cluster.processes import free_port
+    from sluice.spark.kafka.broker import Login
+
+    return Login(port=free_port(), user="tester", password=f"secret-{uuid4().hex}")

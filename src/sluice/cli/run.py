@@ -142,6 +142,12 @@ def run_command(
             metavar="URL", help="Spark: topics on a broker, kafka://host:port[/prefix][?config=client.properties]."
         ),
     ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark: micro-batch, or real-time (one query between two topics of a broker).", metavar="HOW"
+        ),
+    ] = None,
     root: Annotated[
         Path | None,
         typer.Option(help="Spark: folder for topics and checkpoints; a run found there is resumed with its target."),
@@ -191,7 +197,7 @@ def run_command(
             f"--profile is for the simulator and for --placement, which compute with it; got --engine {engine}"
         )
     if engine != "spark":
-        for option, value in (("--master", master), ("--topics", topics)):
+        for option, value in (("--master", master), ("--topics", topics), ("--trigger", trigger)):
             if value is not None:
                 raise BadInputError(f"{option} is for --engine spark, got --engine {engine}")
     of_workers = parse_settings(cluster or (), "--cluster")
@@ -230,7 +236,11 @@ def run_command(
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
     with page:
         if engine == "spark":
-            given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
+            named = {"topics": topics, "trigger": trigger}
+            given = {
+                **parse_settings(spark_set or (), "--spark-set"),
+                **{name: value for name, value in named.items() if value is not None},
+            }
             settings_of_spark = build(SparkSettings, given, "spark")
             if settings_of_spark.elastic:
                 if on_spark is None:

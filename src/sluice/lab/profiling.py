@@ -25,8 +25,9 @@ from sluice.lab.simulator import CapacityTable
 from sluice.model import Edge
 from sluice.model.costs import OperatorCosts
 from sluice.placement.request import Profile, ProfiledOperator
-from sluice.spark.pipeline.definition import OperatorSpec, Pipeline
+from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.pipeline.specs import OperatorSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -95,6 +95,7 @@ class SparkEngine:
                     **(PLACED_SETTINGS if places else {}),
                     **(session_settings or {}),
                 },
+                python_sources=store is not None,
             )
         )
         self.spark = self._session.spark
@@ -285,6 +286,7 @@ class SparkEngine:
             finally:
                 self._await_last_progress()
                 self._count = self._counted()
+                self.runtime.close()
                 if self._listener:
                     self._listener.close()
                 if self.worker_side:
