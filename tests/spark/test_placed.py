@@ -252,7 +252,7 @@ counting.source("numbers", "id BIGINT", generate=numbers)
 def even(numbers):
     return numbers.where("id % 2 = 0")
 
-@counting.operator(output_mode="update", state_partitions=8)
+@counting.operator(output_mode="update", state_partitions=8, min_parallelism=4)
 def digits(even):
     return even.groupBy((even.id % 10).alias("digit")).count()
 

@@ -64,7 +64,7 @@ def test_a_rescale_while_a_batch_is_learned_from_is_not_lost(
     rescaled.set()
     listener.join()
     assert query._limit.parallelism == query.state.parallelism == control(query).partitions == 4
-    assert control(query).max_records_per_batch == 4 * FIRST_RECORDS_PER_SLOT
+    assert control(query).max_records_per_batch == query._limit.records
 
 
 def test_changes_of_state_from_two_threads_all_count(query: OperatorQuery) -> None:
