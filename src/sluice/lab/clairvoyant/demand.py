@@ -85,7 +85,9 @@ class Demand:
         settings = self.job.settings
         operators = {op.name: op for op in self.job.operators}
         buffered = [
-            (settings.buffer_records or 0) * counts[edge.target] / operators[edge.target].capacity(counts[edge.target])
+            (settings.buffer_records or 0)
+            * counts[edge.target]
+            / operators[edge.target].capacity(counts[edge.target])
             / period_s
             for edge in self.job.edges
             if (period_s := operators[edge.source].window_s)
