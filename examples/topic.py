@@ -5,7 +5,6 @@ python examples/topic.py spark://127.0.0.1:PORT FOLDER 120
 """
 
 import itertools
-import os
 import sys
 import threading
 from pathlib import Path
@@ -17,7 +16,6 @@ import sluice
 from sluice import ReaderControl, Topic, TopicSink, stream_from
 
 master, folder, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
-os.environ["PYSPARK_PYTHON"] = sys.executable  # topics are read in Python, by one that has sluice
 spark = (
     SparkSession.builder.master(master)
     .appName("topic")

@@ -102,20 +102,29 @@ class SessionHandle:
 
 
 def open_session(
-    name: str, *, threads: int, master: str | None = None, settings: Mapping[str, str] | None = None
+    name: str,
+    *,
+    threads: int,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    python_sources: bool = False,
 ) -> SessionHandle:
     """Start Spark here with so many task threads, or on a cluster's master; share a context that runs already.
 
     A running context that has another master, fewer threads or other `settings` is bad input, as is a missing Java.
+    With `python_sources` the processes that Spark starts, one per source written in Python, are forked from a warm one.
     """
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
         return SessionHandle(_shared_session(threads, master, settings or {}), owned=False)
-    return SessionHandle(_new_session(name, threads, master, {**SETTINGS, **(settings or {})}), owned=True)
+    spark = _new_session(name, threads, master, {**SETTINGS, **(settings or {})}, python_sources=python_sources)
+    return SessionHandle(spark, owned=True)
 
 
-def _new_session(name: str, threads: int, master: str | None, settings: Mapping[str, str]) -> SparkSession:
+def _new_session(
+    name: str, threads: int, master: str | None, settings: Mapping[str, str], *, python_sources: bool
+) -> SparkSession:
     from pyspark import __version__ as installed
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
@@ -129,7 +138,7 @@ def _new_session(name: str, threads: int, master: str | None, settings: Mapping[
     variables = {"PYSPARK_PYTHON": command(), "PYSPARK_DRIVER_PYTHON": command()}
     if master is not None and "PYSPARK_PYTHON" in os.environ:
         variables["PYSPARK_PYTHON"] = os.environ["PYSPARK_PYTHON"]
-    if address := ensure_started():
+    if python_sources and (address := ensure_started()):
         # executors of a cluster do not get it: their processes belong to their workers
         variables[ADDRESS] = address
     builder = SparkSession.builder.appName(name).master(master or f"local[{threads},{TASK_TRIES}]")

@@ -17,7 +17,7 @@ PRELOADED = (
     "pyspark.worker",
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.python_streaming_source_runner",
-    "sluice.spark.topic.source",
+    "sluice.spark.topic.steered",
 )
 NO_THREADS = {
     "OPENBLAS_NUM_THREADS": "1",

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sluice.errors import SluiceError
+from sluice.errors import BadInputError, SluiceError
 from sluice.spark.internals import repartition_state
+from sluice.spark.internals.topics import columns_used
 from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
 from sluice.spark.pipeline.failure import Failure
@@ -30,7 +31,7 @@ from sluice.spark.pipeline.read_limit import ReadLimit
 from sluice.spark.placed.placing import Placing
 from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl
-from sluice.spark.topic.interface import BatchSink, RecordLog, TopicStore
+from sluice.spark.topic.interface import BatchSink, RecordLog, StreamSink, TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ BOUNDARY_TRIES = 5
 _copying_settings = threading.Lock()
 """A query copies the session's settings when it starts."""
 _initialising = threading.Semaphore(os.cpu_count() or 1)
-"""Each starts a Python process that Spark waits ten seconds for: all at once would make each other late."""
+"""A source in Python has a process that Spark waits ten seconds for: all at once would make each other late."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,10 +97,13 @@ class OperatorQuery:
         self.run_ids: list[str] = []
         """The present run last; a restart begins a new one while Spark may still report on the one before."""
         self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
+        self._columns: dict[str, list[str]] = {}
+        """Those of each input that the query depends on, where that is known."""
         self._limit = ReadLimit.first(
             target_s=settings.target_batch_s,
             parallelism=state.parallelism,
             slot_rate=query.slot_rate_at(state.parallelism),
+            known_records=self._earlier_limit(),
         )
         self._adapted_run: str | None = None
 
@@ -155,8 +159,10 @@ class OperatorQuery:
             )
             for topic in self.query.inputs
         ]
+        built = self.query.build(frames)
+        self._note_columns(columns_used(built, "control"))
         writer = (
-            self._to_sink(self.query.build(frames).writeStream)
+            self._to_sink(built.writeStream)
             .outputMode(self.query.output_mode)
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
@@ -179,7 +185,16 @@ class OperatorQuery:
             return writer.format(sink.format).options(**sink.options)
         self._sink = sink.write if sink is not None else self._store.sink(self.query.output, producer=self.name)
         assert self._sink is not None
+        if isinstance(self._sink, StreamSink):
+            return self._sink.write_from(writer, self._spark)
         return writer.foreachBatch(self._sink)
+
+    def _note_columns(self, used: Mapping[str, frozenset[str]]) -> None:
+        """What a query does not depend on need not be read."""
+        controls = {topic: str(self._folders.control(self.name, topic)) for topic in self.query.inputs}
+        with self._lock:
+            self._columns = {topic: sorted(used[path]) for topic, path in controls.items() if path in used}
+            self._steer()
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""
@@ -194,7 +209,7 @@ class OperatorQuery:
             self._state = self._state.model_copy(update=changes)
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Adapt the read limit to what the last batch took. A run's first batch also starts workers and says little."""
+        """Adapt the read limit to what the last batch took."""
         batch_s = progress["durationMs"].get("triggerExecution", 0) / 1000
         records = dict.fromkeys(self.query.inputs, 0) | records_per_topic(progress)
         total = sum(records.values())
@@ -202,10 +217,9 @@ class OperatorQuery:
             if progress["runId"] != self.run_ids[-1]:
                 return
             self.restarts_in_a_row = 0
-            if self._is_first_batch(progress):
-                return
             before = (self._limit, self._input_shares)
-            self._limit = self._limit.after(batch_records=total, batch_s=batch_s)
+            adapted = self._limit.after_first if self._is_first_batch(progress) else self._limit.after
+            self._limit = adapted(batch_records=total, batch_s=batch_s)
             if total and len(records) > 1:
                 self._input_shares = _smoothed(self._input_shares, {topic: n / total for topic, n in records.items()})
             if before != (self._limit, self._input_shares):
@@ -302,7 +316,19 @@ class OperatorQuery:
                 paused=self._paused,
                 slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
                 bounded_topics=self._bounds(),
+                columns=self._columns.get(topic),
             ).save(self._folders.control(self.name, topic))
+
+    def _earlier_limit(self) -> int | None:
+        """As the run found in the folder had it, for the parallelism of now; the files that steered it still say so."""
+        try:
+            controls = [ReaderControl.load(self._folders.control(self.name, topic)) for topic in self.query.inputs]
+        except BadInputError:
+            return None
+        limits = [control.max_records_per_batch for control in controls]
+        if None in limits:
+            return None
+        return round(sum(limit or 0 for limit in limits) * self._state.parallelism / controls[0].partitions)
 
     def _bounds(self) -> dict[str, int]:
         bound = self._settings.topic_bound_records

@@ -1,24 +1,40 @@
 """How many records the next micro-batch may read, so that batches stay near a target duration whatever the backlog.
 
-A batch costs a fixed overhead and so much per record: `duration = overhead + records * per_record`, a line through the
-last batches by least squares. Where the overhead alone is half the target or more, batches get twice the overhead
-instead: smaller ones would spend their time on it.
+A batch costs a fixed overhead and so much per record: `duration = overhead + records * per_record`. The overhead comes
+from a line through the last batches by least squares, the cost per record from the last batch that was large enough to
+tell. Both together say how large a batch of the target duration is, and the next one has that size: no creeping up.
+The first steps are smaller, because little is known; three lead from a guess to the size that stays. Where the overhead
+alone is half the target or more, batches get twice the overhead instead: smaller ones would spend their time on it.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from dataclasses import dataclass, replace
 
 FIRST_RECORDS_PER_SLOT = 10_000
-LARGEST_STEP = 2.0
+LARGEST_STEP_UP = 16.0
+LARGEST_STEP_DOWN = 4.0
+"""A batch is slow for many reasons that pass: the size it suggests is not taken at once."""
 FULL_SHARE = 0.9
 """A batch this close to its limit was cut short by it; a smaller one took all there was."""
+TELLING_SHARE = 0.25
+"""Of the limit. A batch with fewer records shows the overhead, and nothing of what a record costs."""
 LEAST_DIFFERENCE = 0.2
 """Overhead and work can be separated only if the sizes of batches differ by this share."""
+ASSUMED_OVERHEAD = 0.7
+"""Of a batch's duration, until batches of different sizes have shown it."""
+EXPLORING_STEP = 1.3
+NOISE = 0.05
+"""Of the target: durations of equal batches differ by so much. A batch that is no longer than the overhead says no more
+about the cost of a record than that it is below this."""
+START_UP_S = 3.0
+"""A run's first batch also loads classes, compiles and starts workers; beyond this its duration is work."""
+LONGEST_TRIAL = 8.0
+"""Of the target: what the second batch may take if all of the first one's duration was work."""
 REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
+PACED_SHRINK = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,28 +45,43 @@ class ReadLimit:
     parallelism: int
     records: int
     slot_rate: float | None = None
-    overhead_s: float = 0.0
+    is_guess: bool = False
+    """Nothing has been seen of the query yet."""
+    overhead_s: float | None = None
+    """Null until it has been seen."""
     seen: tuple[tuple[int, float], ...] = ()
     """Records and seconds of the last batches at this parallelism."""
 
     @staticmethod
-    def first(*, target_s: float, parallelism: int, slot_rate: float | None = None) -> ReadLimit:
+    def first(
+        *, target_s: float, parallelism: int, slot_rate: float | None = None, known_records: int | None = None
+    ) -> ReadLimit:
+        """`known_records` is the limit that an earlier run of the same query has found at this parallelism."""
         per_slot = FIRST_RECORDS_PER_SLOT if slot_rate is None else slot_rate * target_s
-        records = max(1, round(per_slot * parallelism))
-        return ReadLimit(target_s=target_s, parallelism=parallelism, records=records, slot_rate=slot_rate)
+        limit = ReadLimit(target_s=target_s, parallelism=parallelism, records=1, slot_rate=slot_rate)
+        if known_records is None or slot_rate is not None:
+            return replace(limit, is_guess=True)._with_records(per_slot * parallelism)
+        return limit._with_records(known_records)
+
+    def after_first(self, *, batch_records: int, batch_s: float) -> ReadLimit:
+        """After the first batch of a run, which tells too little to change what an earlier run has found."""
+        if not self.is_guess or not self._was_full(batch_records) or batch_s < LEAST_S:
+            return self
+        safe_step = LONGEST_TRIAL * self.target_s / batch_s
+        step = max(1.0, min(safe_step, self._step(self.target_s, batch_s - START_UP_S)))
+        return replace(self, is_guess=False)._with_records(batch_records * step)
 
     def after(self, *, batch_records: int, batch_s: float) -> ReadLimit:
-        """At most twofold, and only upwards if the limit was what bound the batch."""
+        """Upwards only if the limit was what bound the batch."""
         if batch_records <= 0 or batch_s < LEAST_S:
             return self
-        learned, per_record_s = self._learned(batch_records, batch_s)
-        goal_s = max(self.target_s, 2 * learned.overhead_s)
-        fitting = (goal_s - learned.overhead_s) / per_record_s if per_record_s > 0 else math.inf
-        bound = batch_records >= FULL_SHARE * self.records
-        base = self.records if bound else min(self.records, batch_records)
-        if fitting > base and not bound:
+        learned = self._learned(batch_records, batch_s)
+        if batch_records < TELLING_SHARE * self.records:
             return learned
-        return learned._with_records(min(base * LARGEST_STEP, max(base / LARGEST_STEP, fitting)))
+        step = learned._next_step(batch_s)
+        if step > 1 and not self._was_full(batch_records):
+            return learned
+        return learned._with_records(batch_records * step)
 
     def rescaled(self, parallelism: int, slot_rate: float | None = None) -> ReadLimit:
         """Records per slot stay what they were, or change as the rate that paced slots have among so many."""
@@ -58,21 +89,36 @@ class ReadLimit:
         changed = replace(self, parallelism=parallelism, seen=(), slot_rate=slot_rate or self.slot_rate)
         return changed._with_records(faster * self.records * parallelism / self.parallelism)
 
-    def _learned(self, batch_records: int, batch_s: float) -> tuple[ReadLimit, float]:
-        """The limit with its overhead known better, and seconds per record: 0 where larger batches take no longer."""
+    def _was_full(self, batch_records: int) -> bool:
+        return batch_records >= FULL_SHARE * self.records
+
+    def _next_step(self, batch_s: float) -> float:
+        """From the size of a batch that took so long to that of one that takes as long as it should."""
+        if self.overhead_s is None:
+            assumed_s = ASSUMED_OVERHEAD * min(batch_s, self.target_s)
+            step = self._step(self.target_s - assumed_s, batch_s - assumed_s)
+            # only another size can show the overhead
+            return step if abs(step - 1) >= EXPLORING_STEP - 1 else EXPLORING_STEP
+        goal_s = max(self.target_s, 2 * self.overhead_s)
+        return self._step(goal_s - self.overhead_s, batch_s - self.overhead_s)
+
+    def _step(self, room_s: float, work_s: float) -> float:
+        noise_s = NOISE * self.target_s
+        return min(LARGEST_STEP_UP, max(1 / LARGEST_STEP_DOWN, room_s / (max(0.0, work_s) + noise_s)))
+
+    def _learned(self, batch_records: int, batch_s: float) -> ReadLimit:
+        """With the overhead known better; batches of equal size teach nothing about it."""
         seen = (*self.seen[1 - REMEMBERED_BATCHES :], (batch_records, batch_s))
         sizes, durations_s = [records for records, _ in seen], [duration_s for _, duration_s in seen]
-        if max(sizes) - min(sizes) >= LEAST_DIFFERENCE * max(sizes):
-            line = statistics.linear_regression(sizes, durations_s)
-            overhead_s = max(0.0, line.intercept) if line.slope > 0 else statistics.fmean(durations_s)
-            return replace(self, seen=seen, overhead_s=overhead_s), max(0.0, line.slope)
-        # equal sizes teach nothing; batches of the smallest size must grow before anything can be learned
-        smallest = batch_records <= self.parallelism and len(seen) > 1
-        return replace(self, seen=seen), 0.0 if smallest else max(0.0, batch_s - self.overhead_s) / batch_records
+        if max(sizes) - min(sizes) < LEAST_DIFFERENCE * max(sizes):
+            return replace(self, seen=seen, is_guess=False)
+        line = statistics.linear_regression(sizes, durations_s)
+        overhead_s = line.intercept if line.slope > 0 else statistics.fmean(durations_s)
+        return replace(self, seen=seen, is_guess=False, overhead_s=min(max(0.0, overhead_s), max(durations_s)))
 
     def _with_records(self, records: float) -> ReadLimit:
         if self.slot_rate is not None:
             nominal = self.slot_rate * self.target_s * self.parallelism
             # a paced slot is as slow in a small batch, so shrinking further would only add overhead
-            records = min(nominal, max(nominal / LARGEST_STEP, records))
+            records = min(nominal, max(nominal / PACED_SHRINK, records))
         return replace(self, records=max(self.parallelism, round(records)))

@@ -10,7 +10,8 @@ topic/
 ```
 
 Offsets count records from 0 without gaps. A batch becomes visible by one rename; the same batch id of the same producer
-a second time changes nothing (batch ids of a producer grow, as Spark's do). Only `source` and `sink` need Spark:
+a second time changes nothing (batch ids of a producer grow, as Spark's do). Only `source`, `sink` and `planner` need
+Spark; tasks read and write segments in the JVM (`java/`), which asks `planner` what to read and has it commit:
 
 * `Topic`: create, open, append, read, lag, consumers, trim (`sluice.spark.topic.log`).
 * `ReaderControl`, `HeldBack`: the small files by which a running query is steered (`…topic.control`).

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
     from pyspark.sql.types import StructType
 
 Position = Any
 """Up to where somebody has read, as JSON data: a number of records, or for Kafka one offset per partition."""
 BatchSink = Callable[["DataFrame", int], None]
 """What `foreachBatch` takes. It writes every batch once, however often Spark replays it."""
+
+
+@runtime_checkable
+class StreamSink(Protocol):
+    """A sink that a query can also write to without a call of Python per batch."""
+
+    def write_from(self, writer: DataStreamWriter, spark: SparkSession) -> DataStreamWriter: ...
 
 
 class RecordLog(Protocol):
@@ -89,6 +97,10 @@ class TopicStore(Protocol):
 
     def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> BatchSink:
         """`same_tasks` says that a replayed batch has the tasks it had before, as operators' have."""
+        ...
+
+    def close(self) -> None:
+        """Nothing is written any more; its topics can still be asked."""
         ...
 
 

@@ -19,7 +19,7 @@ from sluice.files import TEMPORARY_SUFFIX
 from sluice.spark.topic.commits import Commit, CommitLog
 from sluice.spark.topic.consumers import Consumers
 from sluice.spark.topic.files import CorruptTopicError, load_checked, save_checked
-from sluice.spark.topic.segments import Slice, describe_segment, read_slice, write_segment
+from sluice.spark.topic.segments import Segment, Slice, read_slice, write_segment
 
 COMMITS_BETWEEN_TRIMS = 16
 RECORDS_PER_BATCH = 16_384
@@ -75,9 +75,10 @@ class Topic:
         if last_batch_id is not None and batch_id <= last_batch_id:
             return None
         folder = self.stage(producer, batch_id)
+        segments: tuple[Segment, ...] = ()
         if table.num_rows:
-            write_segment(folder / "part-00000.parquet", table)
-        return self.commit_staged(folder, producer=producer, batch_id=batch_id)
+            segments = (write_segment(self.segments_folder, folder / "part-00000.parquet", table),)
+        return self.commit(segments, folder=folder.name, producer=producer, batch_id=batch_id)
 
     def stage(self, producer: str, batch_id: int) -> Path:
         """A new folder for the Parquet files of one attempt at a batch, to be filled by any number of tasks."""
@@ -85,14 +86,12 @@ class Topic:
         folder.mkdir()
         return folder
 
-    def commit_staged(self, folder: Path, *, producer: str, batch_id: int) -> Commit | None:
-        """Make the records of a staged folder visible, all at once; None if the batch was committed before."""
-        described = (describe_segment(self.segments_folder, path) for path in sorted(folder.glob("*.parquet")))
-        segments = tuple(segment for segment in described if segment.records)
+    def commit(self, segments: tuple[Segment, ...], *, folder: str, producer: str, batch_id: int) -> Commit | None:
+        """Make the segments of one attempt visible, all at once; None if the batch was committed before."""
         with self._exclusive():
             self._log.refresh()
             if batch_id <= self._log.last_batch_ids.get(producer, -1):
-                shutil.rmtree(folder, ignore_errors=True)
+                shutil.rmtree(self.segments_folder / folder, ignore_errors=True)
                 return None
             commit = self._log.append(producer, batch_id, segments)
         if commit.seq % COMMITS_BETWEEN_TRIMS == COMMITS_BETWEEN_TRIMS - 1:

@@ -7,20 +7,13 @@ from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
+from sluice.spark.topic.classes import TOPIC_SOURCE, load_classes
 from sluice.spark.topic.log import Topic
-from sluice.spark.topic.segments import RECORDS_PER_ROW_GROUP
-
-WRITE_OPTIONS = {
-    "compression": "none",
-    "parquet.block.row.count.limit": str(RECORDS_PER_ROW_GROUP),
-    "mapreduce.fileoutputcommitter.algorithm.version": "2",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
-"""The folder of an attempt is seen by nobody until it is committed, so tasks may put their files there directly."""
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -31,7 +24,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 @dataclass(frozen=True)
 class TopicSink:
-    """Appends each micro-batch once, however often Spark replays it."""
+    """Appends each micro-batch once, however often Spark replays it. The tasks write, the commit is one rename."""
 
     topic: Path
     producer: str
@@ -42,9 +35,17 @@ class TopicSink:
             # replayed after a crash: the records are there, but state and watermark still have to be brought forward
             batch.write.format("noop").mode("overwrite").save()
             return
-        folder = self._open.stage(self.producer, batch_id)
-        batch.write.mode("append").options(**WRITE_OPTIONS).parquet(str(folder))
-        self._open.commit_staged(folder, producer=self.producer, batch_id=batch_id)
+        load_classes(batch.sparkSession)
+        batch.write.format(TOPIC_SOURCE).options(**self._options, batch=str(batch_id)).mode("append").save()
+
+    def write_from(self, writer: DataStreamWriter, spark: SparkSession) -> DataStreamWriter:
+        """The same without a call of Python per batch but its commit; in every output mode."""
+        load_classes(spark)
+        return writer.format(TOPIC_SOURCE).options(**self._options)
+
+    @property
+    def _options(self) -> dict[str, str]:
+        return {"path": str(self.topic), "producer": self.producer}
 
     @cached_property
     def _open(self) -> Topic:

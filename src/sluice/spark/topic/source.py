@@ -1,25 +1,25 @@
-"""A topic as a streaming source: an exact number of partitions, read limits, pacing, holding back."""
+"""A topic as a streaming source: an exact number of partitions, read limits, pacing, holding back.
+
+Python plans, in the driver's own process; tasks read in the JVM, column by column (`java/`).
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from sluice.spark.placed.classes import placed_stream
-from sluice.spark.topic.log import RECORDS_PER_BATCH, Topic
-from sluice.spark.topic.pacing import paced
-from sluice.spark.topic.segments import Slice, read_slice
-from sluice.spark.topic.steered import Pace, SteeredReader
+from sluice.spark.topic.classes import TOPIC_SOURCE, load_classes
+from sluice.spark.topic.log import Topic
+from sluice.spark.topic.segments import Slice
+from sluice.spark.topic.steered import Pace, Steering
 
-FORMAT = "sluice-topic"
+Plan = dict[str, Any]
+"""What one task reads: the files and their checksums, so that it needs nothing but them. See `TopicPartition.java`."""
 
 
 def stream_from(
@@ -27,47 +27,34 @@ def stream_from(
 ) -> DataFrame:
     """The records of a topic as a streaming DataFrame, steered by the `ReaderControl` saved at `control`.
 
-    Registers the consumer and the data source if they are new. A consumer's offset is acknowledged when Spark has
-    logged the batch as finished and asks for the next, so `lag_records` counts the running batch as not done. With
-    `places` its partitions go where that file says; the classes for it must be loaded.
+    Registers the consumer if it is new. A consumer's offset is acknowledged when Spark has logged the batch as finished
+    and asks for the next, so `lag_records` counts the running batch as not done. With `places` its partitions go where
+    that file says; the classes for it must be loaded.
     """
-    Topic.open(topic).register(consumer)
-    spark.dataSource.register(TopicSource)
-    options = {"path": str(topic), "consumer": consumer, "control": str(control)}
-    return placed_stream(spark, FORMAT, options, places)
+    opened = Topic.open(topic)
+    opened.register(consumer)
+    load_classes(spark)
+    options = {
+        "path": str(topic),
+        "consumer": consumer,
+        "control": str(control),
+        "schema": from_arrow_schema(opened.schema).json(),
+    }
+    return placed_stream(spark, TOPIC_SOURCE, options, places)
 
 
-class TopicSource(DataSource):
-    @classmethod
-    def name(cls) -> str:
-        return FORMAT
-
-    def schema(self) -> StructType:
-        return from_arrow_schema(Topic.open(Path(self.options["path"])).schema)
-
-    def streamReader(self, schema: StructType) -> TopicStreamReader:  # noqa: N802
-        return TopicStreamReader(
-            Path(self.options["path"]), self.options["consumer"], Path(self.options["control"]), schema
-        )
-
-
-@dataclass
-class TopicPartition(InputPartition):
-    """What one task reads: the files and their checksums, so that it needs nothing but them."""
-
-    slices: list[Slice]
-    slot_rate: float | None
-    head_start_s: float
-
-
-class TopicStreamReader(SteeredReader):
-    def __init__(self, path: Path, consumer: str, control: Path, schema: StructType) -> None:
+class TopicReader(Steering[Plan]):
+    def __init__(self, path: Path, consumer: str, control: Path) -> None:
         super().__init__(str(path), path.name, consumer, control)
-        self._schema = to_arrow_schema(schema, timezone="UTC")
 
-    def planned(self, start: int, end: int, parts: int, pace: Pace) -> list[InputPartition]:
+    def planned(self, start: int, end: int, parts: int, pace: Pace) -> list[Plan]:
         return [
-            TopicPartition(self._topic.slices(low, high), pace.slot_rate, pace.head_start_s)
+            {
+                "slices": [_described(piece) for piece in self._topic.slices(low, high)],
+                "slot_rate": pace.slot_rate,
+                "head_start_s": pace.head_start_s,
+                "columns": self.columns,
+            }
             for low, high in split_evenly(start, end, parts)
         ]
 
@@ -80,16 +67,23 @@ class TopicStreamReader(SteeredReader):
     def arrived_s(self, start: int) -> float | None:
         return self._topic.arrival_time_s(start)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, TopicPartition)
-        batches = (batch for piece in partition.slices for batch in read_slice(piece, self._schema, RECORDS_PER_BATCH))
-        return paced(batches, partition.slot_rate, partition.head_start_s)
-
     @property
     def _topic(self) -> Topic:
         log = self.log
         assert isinstance(log, Topic)
         return log
+
+
+def _described(piece: Slice) -> dict[str, Any]:
+    segment = piece.segment
+    return {
+        "path": piece.path,
+        "records": segment.records,
+        "size_bytes": segment.size_bytes,
+        "crc32": segment.crc32,
+        "skip": piece.skip,
+        "take": piece.records,
+    }
 
 
 def split_evenly(start: int, end: int, parts: int) -> list[tuple[int, int]]:

@@ -1,18 +1,20 @@
 """What all our sources have in common: they are asked anew for every batch, and a small file steers them.
 
-Spark keeps one reader per input of a query in a Python process beside the driver and asks it at every micro-batch;
-only `read` runs in the tasks. How many partitions and rows a batch gets is therefore read anew for every batch, and a
-running query changes its parallelism without a stop. The number is part of the batch's end offset: a batch that is
-replayed after a crash has the same tasks, whatever the parallelism is by then.
+How many partitions and rows a batch gets is read from that file for every micro-batch, so a running query changes its
+parallelism without a stop. The number is part of the batch's end offset: a batch that is replayed after a crash has the
+same tasks, whatever the parallelism is by then.
+
+`Steering` plans; the driver's Python process holds one per input of a query. `SteeredReader` is the same as a data
+source in Python, which Spark keeps in a process of its own beside the driver and whose `read` runs in Python workers.
 """
 
 from __future__ import annotations
 
 import time
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -31,6 +33,9 @@ The end of a batch also has its number of `partitions`, and that of a paced one 
 events tell how long its slots worked.
 """
 
+Part = TypeVar("Part")
+"""What one task is to read."""
+
 
 @dataclass(frozen=True)
 class Pace:
@@ -38,8 +43,8 @@ class Pace:
     head_start_s: float
 
 
-class SteeredReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A source over a `RecordLog`; what differs between logs is abstract."""
+class Steering(ABC, Generic[Part]):
+    """One input of one run of a query over a `RecordLog`; what differs between logs is abstract."""
 
     def __init__(self, locator: str, name: str, consumer: str, control: Path) -> None:
         self._locator = locator
@@ -51,9 +56,11 @@ class SteeredReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._held: HeldBack | None = None
         self._target: Position = None
         self._slots = SlotClock(time.time())
+        self.columns: list[str] | None = None
+        """As the control file had it when a batch was last planned."""
 
     @abstractmethod
-    def planned(self, start: Position, end: Position, parts: int, pace: Pace) -> list[InputPartition]:
+    def planned(self, start: Position, end: Position, parts: int, pace: Pace) -> list[Part]:
         """Exactly so many partitions."""
 
     @abstractmethod
@@ -67,14 +74,14 @@ class SteeredReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def arrived_s(self, start: Position) -> float | None:
         """Unix time at which the first record from there on came; null where that is not known."""
 
-    def initialOffset(self) -> Offset:  # noqa: N802
+    def first_offset(self) -> Offset:
         return self._offset(self.log.register(self._consumer))
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        return ReadMaxRows(MOST_ROWS)
+    def end_after(self, start: Offset, *, limited: bool) -> Offset:
+        """Where the batch from `start` on ends; `start` itself if there is to be none. Unlimited, all there is.
 
-    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
-        """Asked only when the batch that ended at `start` is in Spark's commit log: nothing before it is read again."""
+        Asked only when the batch that ended at `start` is in Spark's commit log: nothing before it is read again.
+        """
         first = start["offset"]
         self.log.acknowledge(self._consumer, first)
         control = ReaderControl.load(self._control_path)
@@ -82,23 +89,25 @@ class SteeredReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._slots.rest(time.time())
             return start
         end = self.log.end_position() if self._target is None else self._target
-        if isinstance(limit, ReadMaxRows):
-            end = self.limited(first, end, min(limit.max_rows, control.max_records_per_batch or MOST_ROWS))
+        if limited:
+            end = self.limited(first, end, control.max_records_per_batch or MOST_ROWS)
         if self.count(first, end) <= 0:
             return start
         return {**self._offset(end), "partitions": control.partitions, **self._head_start(control, first, end)}
 
-    def reportLatestOffset(self) -> Offset:  # noqa: N802
+    def newest_offset(self) -> Offset:
         return self._offset(self.log.end_position())
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+    def stop_at_newest(self) -> None:
+        """Nothing that comes from now on is read."""
         self._target = self.log.end_position()
 
-    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+    def parts(self, start: Offset, end: Offset) -> list[Part]:
         if start["offset"] == end["offset"]:
             return []
         control = ReaderControl.load(self._control_path)
         parts = int(end.get("partitions", control.partitions))
+        self.columns = control.columns
         pace = Pace(control.slot_rate, end.get("head_start_s", 0.0))
         return self.planned(start["offset"], end["offset"], parts, pace)
 
@@ -138,6 +147,28 @@ class SteeredReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if locator not in self._bounded:
             self._bounded[locator] = open_log(locator)
         return self._bounded[locator]
+
+
+class SteeredReader(Steering[InputPartition], DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """As Spark's Python data sources have it."""
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return self.first_offset()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadMaxRows(MOST_ROWS)
+
+    def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802
+        return self.end_after(start, limited=isinstance(limit, ReadMaxRows))
+
+    def reportLatestOffset(self) -> Offset:  # noqa: N802
+        return self.newest_offset()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self.stop_at_newest()
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        return self.parts(start, end)
 
     def __getstate__(self) -> dict[str, Any]:
         """Tasks get the reader without its open topics."""
