@@ -5,7 +5,8 @@ python -m benchmarks.attach_compared [--short] [--only NAME ...] [--out DIR]
 A stateful count under a step load (sluice/testing/step_load): a hundred records/s per executor of one core, paced by
 sleeping tasks, so that four executors have four times the capacity of one on two cores. `fixed minimum` has one
 executor, `fixed maximum` four, `dynamic allocation` is Spark's own with its defaults between one and four, `attach` is
-sluice with DS2 and an objective of 10 s. Executor-seconds are counted from the first record over the same time for all;
+sluice with DS2 and an objective of 10 s, `attach conttune` and the like are policies that learn, from nothing, with the
+same objective. Executor-seconds are counted from the first record over the same time for all;
 latencies are of all records; a batch is late if a record of it waited longer than the objective.
 """
 
@@ -41,6 +42,9 @@ MODES: dict[str, dict[str, str]] = {
         "spark.dynamicAllocation.maxExecutors": str(MOST),
     },
     "attach": dict(DRAINING),
+    "attach conttune": dict(DRAINING),
+    "attach dragster": dict(DRAINING),
+    "attach qescalor": dict(DRAINING),
 }
 
 
@@ -65,12 +69,13 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
     assert cluster is not None
     spark = session(cluster.master_url, **MODES[mode])
     attachment = None
-    if mode == "attach":
+    if mode.startswith("attach"):
         objective = f"latency<{OBJECTIVE_S:g}s"
+        policy = mode.removeprefix("attach").strip() or "ds2"
         attachment = sluice.attach(
             spark,
-            "ds2",
-            policy_settings={"least_drop": 1},
+            policy,
+            policy_settings={"least_drop": 1} if policy == "ds2" else {},
             max_executors=MOST,
             interval=3,
             cooldown=9,

@@ -24,7 +24,7 @@ from sluice.lab.generator.images import Images
 from sluice.lab.generator.nexmark import Auctions, Bids, Persons
 from sluice.lab.generator.words import Lines
 from sluice.processes import cpu_seconds
-from sluice.spark.pipeline.definition import Generate
+from sluice.spark.pipeline.specs import Generate
 from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 from sluice.spark.topic.sink import TopicSink, arrow_schema

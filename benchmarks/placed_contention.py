@@ -1,145 +1,135 @@
 """Does CAPS' cost predict throughput on real workers? All plans of a small query, measured without pacing.
 
-    python -m benchmarks.placed_contention [--seconds 12] [--rounds 1] [--out placed-contention.json]
+    python -m benchmarks.placed_contention [--seconds 7] [--rounds 2] [--out placed-contention.json]
 
-Three workers of four slots with a real CPU limit each. A heavy operator of four instances is put on them in every
-distinct way, one live change after the other, with a backlog to read. Its throughput is set beside the plan's cost
-(CAPSys, figures 2 and 3). Measured plans are kept in --out, and another call goes on with the next one.
+Three workers of three slots with a third of a core each. A heavy operator and a light one of three instances each are
+put on them in every distinct way, one live change after the other, with a backlog to read. The sources' throughput is
+set beside the plan's cost (CAPSys, figures 2 and 3). Loads of the operators are those observed under the even plan.
+Measured plans are kept in --out, and another call goes on with the next one.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
+import itertools
+import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import pyarrow as pa
 from scipy.stats import spearmanr
 
+from benchmarks.placed_load import Backlog, engine_on, measured, plan_cost, warm_up
+from benchmarks.placed_workers import Results, Workers, workers
 from sluice import Pipeline
 from sluice.control.engine import wait
+from sluice.lab.spark_placing import HOT, ROOM, hot_worker
 from sluice.model import Placement, Target
-from sluice.placement import PlacementRequest, TaskLoad
-from sluice.placement.problem import build
-from sluice.spark.cluster import lifecycle, standalone
-from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.topic.interface import open_log
+from sluice.placement.planner import observed_unit_costs
 
-WORKERS, SLOTS, CPUS, INSTANCES = 3, 4, 0.6, 4
-RECORDS, APPEND = 20_000_000, 2_000_000
-HEAVY = "heavy"
-
-
-class Backlog:
-    """More records than can be read while it lasts."""
-
-    def start(self, topics: Mapping[str, str]) -> None:
-        topic = open_log(topics["numbers"])
-        for number in range(RECORDS // APPEND):
-            ids = np.arange(number * APPEND, (number + 1) * APPEND)
-            topic.append(pa.table({"id": ids}, schema=topic.schema), producer="bench", batch_id=number)
-
-    def check(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
+WORKERS, SLOTS, CPUS, INSTANCES = 3, 3, 0.33, 3
+HEAVY_HASHES, LIGHT_HASHES = 24, 6
+BLOCK = 5_000
+Plan = tuple[tuple[int, int], ...]
+"""Heavy and light instances of every worker."""
 
 
 def pipeline() -> Pipeline:
+    def hashed(count: int) -> str:
+        return " || ".join(f"sha2(cast(id + {k} as string), 512)" for k in range(count))
+
     job = Pipeline("contention")
     job.source("numbers", "id BIGINT")
-    hashes = " || ".join(f"sha2(cast(id + {k} as string), 512)" for k in range(8))
-    job.operator(HEAVY, lambda numbers: numbers.where(f"length({hashes}) < 0"), "numbers")
-    job.sink("out", HEAVY)
+    job.operator("heavy", lambda numbers: numbers.where(f"length({hashed(HEAVY_HASHES)}) > 0"), "numbers")
+    job.operator("light", lambda heavy: heavy.where(f"length({hashed(LIGHT_HASHES)}) > 0"), "heavy")
+    job.sink("out", "light")
     return job
 
 
-def spreads(instances: int, workers: int, most: int) -> Iterator[tuple[int, ...]]:
-    """Every way to divide instances over equal workers."""
-    if workers == 0:
-        if instances == 0:
-            yield ()
-        return
-    for first in range(min(instances, most), -1, -1):
-        for rest in spreads(instances - first, workers - 1, first):
-            yield (first, *rest)
+def block(number: int) -> Mapping[str, pa.Table]:
+    return {"numbers": pa.table({"id": np.arange(number * BLOCK, (number + 1) * BLOCK)})}
+
+
+def plans() -> list[Plan]:
+    """Every distinct way: workers are alike, so a plan is a multiset of columns."""
+    columns = [(a, b) for a in range(INSTANCES + 1) for b in range(INSTANCES + 1) if a + b <= SLOTS]
+    return [
+        found
+        for found in itertools.combinations_with_replacement(columns, WORKERS)
+        if sum(a for a, _ in found) == sum(b for _, b in found) == INSTANCES
+    ]
+
+
+def target(names: list[str], plan: Plan) -> Target:
+    tasks = {
+        name: {operator: count for operator, count in (("heavy", heavy), ("light", light)) if count}
+        for name, (heavy, light) in zip(names, plan, strict=True)
+    }
+    return Target(parallelism={"heavy": INSTANCES, "light": INSTANCES}, placement=Placement(tasks=tasks))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=12.0, help="measured at every plan")
-    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=7.0, help="measured at every plan")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("placed-contention.json"))
     given = parser.parse_args()
-    plans = list(spreads(INSTANCES, WORKERS, SLOTS))
-    rows = json.loads(given.out.read_text()) if given.out.exists() else []
-    left = [(number, plan) for number in range(given.rounds) for plan in plans]
-    left = [one for one in left if list(one) not in [[row["round"], tuple(row["plan"])] for row in rows]]
-    if left:
-        with TemporaryDirectory(prefix="sluice-contention-") as folder:
-            for row in measured(left, given.seconds, Path(folder)):
-                rows.append(row)
-                given.out.write_text(json.dumps(rows))
-                print(row, flush=True)
-    rates = [row["records_per_s"] for row in rows]
-    found = spearmanr([row["cost"] for row in rows], rates)
-    print(f"{len(rows)} measurements; rank correlation of cost and throughput {found.statistic:.2f}")
-    print(f"best over worst plan: {max(rates) / min(rates):.2f}")
+    results = Results(given.out)
+    left = [f"{number} {plan}" for number in range(given.rounds) for plan in plans()]
+    if any(case not in results for case in left):
+        with workers("contention", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
+            for case, figures in measure_all(there, given.rounds, given.seconds, results):
+                results.add(case, figures)
+    show(results)
 
 
-def measured(left: list[tuple[int, tuple[int, ...]]], seconds: float, folder: Path) -> Iterator[dict[str, object]]:
-    state = standalone.up(folder / "cluster", workers=WORKERS, slots=SLOTS, cpus=CPUS)
-    engine: SparkEngine | None = None
-    try:
-        engine = SparkEngine(pipeline(), folder / "work", master=state.master_url, places=True, feed=Backlog())
-        names = sorted(state.worker_hosts.values())
-        engine.start(target(names, left[0][1]))
-        while not engine.runtime.topics["numbers"].consumers()[HEAVY]:
-            wait(engine, 0.5)
-        for number, plan in left:
-            wanted = target(names, plan)
-            engine.reconcile(wanted)
-            wait(engine, seconds / 2)
-            engine.observe()
-            began_s = time.monotonic()
-            wait(engine, seconds)
-            seen = engine.observe()
-            assert seen.placement is not None
-            yield {
-                "round": number,
-                "plan": plan,
-                "cost": cost(engine, wanted),
-                "records_per_s": round(seen.operators[HEAVY].input_rate or 0.0),
-                "followed": seen.placement.followed / max(1, seen.placement.placed),
-                "seconds": round(time.monotonic() - began_s, 1),
-            }
-    finally:
-        if engine is not None:
-            engine.stop()
-        lifecycle.down(folder / "cluster")
-
-
-def target(names: list[str], plan: tuple[int, ...]) -> Target:
-    tasks = {name: {HEAVY: count} if count else {} for name, count in zip(names, plan, strict=True)}
-    return Target(parallelism={HEAVY: INSTANCES}, placement=Placement(tasks=tasks))
-
-
-def cost(engine: SparkEngine, wanted: Target) -> float:
-    assert engine.cluster is not None
-    assert wanted.placement is not None
-    request = PlacementRequest(
-        graph=engine.graph,
-        parallelism=wanted.parallelism,
-        cluster=engine.cluster,
-        loads={HEAVY: TaskLoad(cpu=1.0)},
+def measure_all(
+    there: Workers, rounds: int, seconds: float, results: Results
+) -> Iterator[tuple[str, dict[str, object]]]:
+    engine = engine_on(
+        there, pipeline(), Backlog(block, {"numbers": "heavy"}, 4 * BLOCK), there.folder / "work", bound=4 * BLOCK
     )
-    problem = build(request)
-    return round(float(problem.costs(problem.counts_of(wanted.placement)).max()), 3)
+    try:
+        even = target(there.names, ((1, 1),) * WORKERS)
+        warm_up(engine, even, there.names, 9.0)
+        there.limit()
+        wait(engine, 5.0)
+        first = measured(engine, even, settle_s=2.0, measure_s=seconds).seen
+        units = observed_unit_costs(first)
+        rates = {name: one.input_rate or 0.0 for name, one in first.operators.items()}
+        for number in range(rounds):
+            for plan in random.Random(number).sample(plans(), len(plans())):
+                case = f"{number} {plan}"
+                if case in results:
+                    continue
+                wanted = target(there.names, plan)
+                found = measured(engine, wanted, settle_s=seconds / 2, measure_s=seconds)
+                cpu = plan_cost(engine, wanted, units, rates)[0]
+                yield (
+                    case,
+                    {
+                        "cost": round(float(cpu), 3),
+                        "records_per_s": round(found.records_per_s),
+                        "followed": found.followed,
+                        "loads": found.loads,
+                        "hot": hot_worker(found.seen),
+                    },
+                )
+    finally:
+        engine.stop()
+
+
+def show(results: Results) -> None:
+    rows = list(results.found.values())
+    rates, costs = [row["records_per_s"] for row in rows], [row["cost"] for row in rows]
+    print(f"{len(rows)} measurements of {len(plans())} plans, {min(rates)} to {max(rates)} records/s")
+    print(f"rank correlation of cost and throughput {spearmanr(costs, rates).statistic:.2f}")
+    by_cost = {cost: float(np.mean([r for r, c in zip(rates, costs, strict=True) if c == cost])) for cost in set(costs)}
+    print("mean throughput by cost:", {cost: round(by_cost[cost]) for cost in sorted(by_cost)})
+    print(f"best over worst: {max(by_cost.values()) / min(by_cost.values()):.2f}")
+    hot = [(row["hot"] is not None, row["cost"]) for row in rows]
+    print(f"hot (from {HOT}, others up to {ROOM}), by cost:", sorted({(c, h) for h, c in hot}))
 
 
 if __name__ == "__main__":

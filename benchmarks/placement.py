@@ -19,28 +19,16 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from sluice.lab.reproduce.capsys_jobs import join, m5d_2xlarge
-from sluice.lab.reproduce.capsys_runs import request as job_request
+from sluice.lab.reproduce.capsys_search import THRESHOLDS, q2_join
 from sluice.model import Cluster, Edge, Graph, Operator
 from sluice.placement import PlacementRequest, PlacementResult, TaskLoad
 from sluice.placement.caps import Caps
 from sluice.placement.problem import PlacementProblem, build
 from sluice.placement.request import read_profile
 
-PAPER_THRESHOLDS = ((0.08, 0.15, 0.6), (0.15, 0.25, 0.8), (0.25, 0.3, 0.9))
 SIZES = ((4, 16), (8, 16), (16, 16), (16, 32), (16, 64), (32, 64), (64, 64))
 PRECISION = 1_000_000
 console = Console(width=150)
-
-
-def q2_join(workers: int, slots: int) -> PlacementRequest:
-    """Q2-join, as in the paper's section 6.5, scaled until it fills the slots."""
-    query = join()
-    small = job_request(query, m5d_2xlarge(4), 1e5, query.parallelism(1e5))
-    grown = {name: max(1, count * workers * slots // small.tasks) for name, count in small.parallelism.items()}
-    heaviest = max(grown, key=lambda name: grown[name])
-    grown[heaviest] += workers * slots - sum(grown.values())
-    return small.model_copy(update={"parallelism": grown, "cluster": Cluster.uniform(workers, slots)})
 
 
 def seconds(placer: Caps, request: PlacementRequest, repeats: int) -> tuple[float, PlacementResult]:
@@ -56,8 +44,8 @@ def first_plans(repeats: int) -> None:
     table = Table(
         "tasks", "thresholds cpu io net", "caps", "solver", "solver / caps", title="first plan within thresholds"
     )
-    for (workers, slots), limits in itertools.product(((16, 16), (16, 64)), PAPER_THRESHOLDS):
-        request = q2_join(workers, slots)
+    for (workers, slots), limits in itertools.product(((16, 16), (16, 64)), THRESHOLDS):
+        request = q2_join("", workers, slots)
         placer = Caps(cpu=limits[0], io=limits[1], net=limits[2], first=True)
         took_s, placed = seconds(placer, request, repeats)
         assert placed.feasible, placed.reason
@@ -78,7 +66,7 @@ def growth(sizes: tuple[tuple[int, int], ...], repeats: int) -> None:
     base_s = 0.0
     points = []
     for workers, slots in sizes:
-        request = q2_join(workers, slots)
+        request = q2_join("", workers, slots)
         took_s, placed = seconds(Caps(), request, repeats)
         base_s = base_s or took_s
         points.append((math.log(request.tasks), math.log(took_s)))
@@ -274,12 +262,12 @@ def main() -> None:
     parser.add_argument("--profiles", type=Path, help="folder with profiles to include in the quality table")
     arguments = parser.parse_args()
     repeats = 3 if arguments.short else 9
-    Caps().place(q2_join(4, 4))
+    Caps().place(q2_join("", 4, 4))
     first_plans(repeats)
     growth(SIZES, repeats)
     files = sorted(arguments.profiles.glob("*.json")) if arguments.profiles else []
     requests = [(path.stem, read_profile(path).request(Cluster.uniform(4, 8))) for path in files]
-    requests += [("q2-join 4 x 16", q2_join(4, 16)), *random_requests(4 if arguments.short else 20)]
+    requests += [("q2-join 4 x 16", q2_join("", 4, 16)), *random_requests(4 if arguments.short else 20)]
     quality(requests, 50_000, 2.0 if arguments.short else 10.0)
 
 

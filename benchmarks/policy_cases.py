@@ -1,7 +1,8 @@
 """Jobs and loads nobody has tuned a policy on: drawn from a seed, so that a development and a held-out split differ.
 
-Jobs: some operators in a line, with a join or with a fan-out; capacities that are linear, lose with every instance or
-come from a table with a bend; windows that fire in bursts; state. Loads: waves with noise, walks, ramps, steps, spikes.
+Jobs: some operators in a line, with a join, a fan-out or both; capacities that are linear, lose with every instance,
+have a bend or saturate; windows that fire in bursts; state; edges that are bounded buffers or topics. Loads: waves with
+noise, walks, ramps, steps, squares, spikes, and traces (a day's wave, noise that lasts, and bursts).
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from sluice.model import Edge
 from sluice.protocol import Policy
 
 MINUTES = 140
-SHAPES = ("line", "join", "fan-out")
-PATTERNS = ("wave", "walk", "ramp", "steps", "spikes")
+SHAPES = ("line", "join", "fan-out", "both")
+PATTERNS = ("wave", "walk", "ramp", "steps", "square", "spikes", "trace")
+BUFFERS = (2000, 5000, 20_000, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +67,18 @@ class DrawnLoad:
                 lengths = shape.integers(12, 45, 12)
                 levels = shape.uniform(low, 1.0, 12)
                 smooth = np.repeat(levels, lengths)[:MINUTES]
+            case "square":
+                phase = shape.integers(12, 50)
+                smooth = np.where((minute // phase) % 2 == shape.integers(2), low, shape.uniform(0.7, 1.0))
+            case "trace":
+                smooth = low + (1 - low) * (1 + np.cos(2 * np.pi * minute / shape.uniform(90, 200) + low * 20)) / 3
+                drift = np.zeros(MINUTES)
+                for number in range(1, MINUTES):
+                    drift[number] = 0.9 * drift[number - 1] + random.normal(0, 0.03)
+                smooth = smooth * np.exp(drift)
+                for start in random.integers(5, MINUTES - 10, 2):
+                    smooth[start : start + random.integers(2, 8)] *= random.uniform(1.2, 1.8)
+                smooth = np.minimum(smooth, 1.1)
             case "spikes":
                 smooth = np.full(MINUTES, low)
                 for start in shape.integers(5, MINUTES - 10, shape.integers(3, 8)):
@@ -73,6 +87,18 @@ class DrawnLoad:
                 raise ValueError(f"unknown pattern {unknown!r}; known: {', '.join(PATTERNS)}")
         noisy: Floats = np.maximum(0.0, smooth + random.uniform(-noise, noise, MINUTES))
         return noisy
+
+
+@dataclass(frozen=True)
+class Saturating:
+    """`rate` with `needed` instances, and never more than a certain multiple: half of that with `halfway` instances."""
+
+    rate: float
+    needed: float
+    halfway: float
+
+    def __call__(self, instances: int) -> float:
+        return self.rate * (self.needed + self.halfway) / self.needed * instances / (instances + self.halfway)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +111,12 @@ class DrawnJob:
     """Whether a rescale stops nothing."""
     slow_sink: float | None = None
     """Records/s that the system behind the sinks takes, however many instances write, as a share of the peak."""
+
+    @property
+    def is_bursty(self) -> bool:
+        """Whether windows fire into bounded buffers: the operator that fires is blocked until its burst is taken."""
+        job = self.simulated()
+        return job.settings.buffer_records is not None and any(op.window_s for op in job.operators)
 
     def source_shares(self) -> Mapping[str, float]:
         return self._drawn()[2]
@@ -104,8 +136,8 @@ class DrawnJob:
         random = np.random.Generator(np.random.PCG64(self.seed))
         shape = SHAPES[random.integers(len(SHAPES))]
         middle = [f"op{number}" for number in range(random.integers(1, 4))]
-        sources = ["left", "right"] if shape == "join" else ["source"]
-        sinks = ["sink", "archive"] if shape == "fan-out" else ["sink"]
+        sources = ["left", "right"] if shape in ("join", "both") else ["source"]
+        sinks = ["sink", "archive"] if shape in ("fan-out", "both") else ["sink"]
         pairs = [(name, middle[0]) for name in sources]
         pairs += list(itertools.pairwise(middle)) + [(middle[-1], name) for name in sinks]
         shares = {name: float(random.uniform(0.4, 1.0)) for name in sources}
@@ -129,7 +161,7 @@ class DrawnJob:
             )
             rates[name] = rate * selectivity
         settings = SimulatorSettings(
-            buffer_records=int(random.choice([2000, 5000, 20_000])),
+            buffer_records=BUFFERS[random.integers(len(BUFFERS))],
             rescale="job",
             downtime_s=float(random.uniform(20, 60)),
             busy_ceiling=float(random.uniform(0.75, 1.0)),
@@ -147,10 +179,12 @@ class DrawnJob:
         if is_sink and self.slow_sink is not None:
             most = rate * self.slow_sink
             return CapacityTable({1: most / 2, 2: most, 200: most * 1.001})
-        if kind < 0.4:
+        if kind < 0.3:
             return Linear(rate / needed)
-        if kind < 0.8:
+        if kind < 0.6:
             return PowerLaw(rate / needed**exponent, exponent)
+        if kind < 0.8:
+            return Saturating(rate, needed, halfway=float(random.uniform(6, 30)))
         each = rate / needed
         return CapacityTable({1: each, bend: each * bend, 40: each * (bend + (40 - bend) * exponent * 0.9)})
 

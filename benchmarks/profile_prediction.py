@@ -24,6 +24,7 @@ from sluice.lab.generator.producer import Stream
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.pipelines.profiled import ProfiledPipeline
 from sluice.lab.profiling import MeasurementPlan, profile_job
+from sluice.lab.profiling_place import Here
 from sluice.lab.simulator import SimulatedEngine
 from sluice.lab.workloads import rate_curve, workloads
 from sluice.model import Observation, Target
@@ -128,7 +129,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
                 root = Path(folder)
                 say = lambda line: print(f"  {line}", file=sys.stderr, flush=True)  # noqa: E731
-                profile = profile_job(name, job, spark, root / "profile", how, say)
+                profile = profile_job(name, job, spark, root / "profile", how, Here(spark), say)
                 rates = overfed_rates(job, profile)
                 measured = on_spark(job, rates, spark, root / "run", 15.0, measure_s)
                 predicted = on_simulator(name, profile, job, rates, settings)

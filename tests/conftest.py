@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from sluice.spark.kafka.broker import Login
 
 TASK_THREADS = 16
 JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -78,7 +81,7 @@ def cluster(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 
 
 @pytest.fixture(scope="session")
-def kafka(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def kafka(java: None, kafka_login: Login, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a broker; tests use topics of their own."""
     from sluice.errors import SluiceError
     from sluice.spark.cluster import lifecycle
@@ -89,5 +92,14 @@ def kafka(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
         broker.KAFKA.get()
     except SluiceError as error:
         pytest.skip(str(error))
-    yield broker.up(home).master_url
+    yield broker.up(home, kafka_login).master_url
     lifecycle.down(home)
+
+
+@pytest.fixture(scope="session")
+def kafka_login() -> Login:
+    """How the broker is reached by those who log in."""
+    from sluice.spark.cluster.processes import free_port
+    from sluice.spark.kafka.broker import Login
+
+    return Login(port=free_port(), user="tester", password=f"secret-{uuid4().hex}")

@@ -33,7 +33,7 @@ policies: Registry[Policy] = Registry("policy", "sluice.policies", extra="learni
 policy = policies.register
 
 
-DEFAULT_POLICY = "ds2"
+DEFAULT_POLICY = "sluice"
 OBJECTIVE = "objective_s"
 """The parameter of a policy that aims at a latency."""
 

@@ -149,12 +149,12 @@ def test_shadows_are_recorded_and_summed_up(sluice, tmp_path):
 
 def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
     memory = tmp_path / "memory.json"
-    code, _, _ = sluice("run", "q1", "--set", "warm_up=3", "--duration", 300, "--memory", memory, "--json")
+    code, _, _ = sluice("run", "q1", "--set", "late_price=4", "--duration", 300, "--memory", memory, "--json")
     assert code == 0
-    assert json.loads(memory.read_text())["policy"] == "ds2"
+    assert json.loads(memory.read_text())["policy"] == "sluice"
     code, _, err = sluice("run", "q1", "--policy", "static", "--duration", 300, "--memory", memory, "--json")
     assert code == 2
-    assert "belongs to policy 'ds2', not 'static'" in err
+    assert "belongs to policy 'sluice', not 'static'" in err
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_what_was_learned_is_kept_where_asked(sluice, tmp_path):
         (["run", "nope"], "unknown pipeline 'nope'; known: "),
         (["run", "q1", "--workload", "nope"], "unknown workload 'nope'; known: "),
         (["run", "q1", "--engine", "nope"], "unknown engine 'nope'; known: "),
-        (["run", "q1", "--set", "nope=1"], "policy 'ds2' has no parameter 'nope'; it has: "),
+        (["run", "q1", "--set", "nope=1"], "policy 'sluice' has no parameter 'nope'; it has: "),
         (
             ["run", "q1", "--policy", "ds2", "--set", "over_provisioning=much"],
             "over_provisioning: Input should be a valid number",

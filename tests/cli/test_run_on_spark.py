@@ -75,7 +75,10 @@ def refusal(capsys, *arguments: str) -> str:
         ),
         (["q1", "--engine", "spark", "--placement", "caps"], "--placement on Spark needs workers: --master spark://"),
         (["q1", "--engine", "spark", "--placement", "best", "--master", "spark://h:1"], "unknown placement strategy"),
-        (["q1", "--engine", "spark", "--master", "yarn"], "standalone cluster's master, spark://HOST:PORT, got 'yarn'"),
+        (["q1", "--engine", "spark", "--master", "yarn"], "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR"),
+        (["q1", "--engine", "spark", "--master", "k8s://h"], "spark://HOST:PORT, or on yarn, got 'k8s://h'"),
+        (["q1", "--engine", "spark", "--spark-set", "elastic=true"], "elastic=true needs a --placement"),
+        (["q1", "--engine", "spark", "--spark-set", "executors=0"], "executors must be at least 1, got 0"),
         (["q1", "--master", "spark://h:1"], "--master is for --engine spark, got --engine sim"),
         (
             ["q1", "--engine", "spark", "--master", "spark://h:1", "--placement", "caps", "--cluster", "workers=2"],

@@ -219,3 +219,11 @@ def test_a_policy_that_leaves_its_largest_parallelism_open_gets_the_guards_one()
     assert bounded(policies.create("dragster"), None).largest == 10
     assert bounded(policies.create("dragster", {"max_parallelism": 4}), 16).largest == 4
     assert bounded(policies.create("ds2"), 16) == policies.create("ds2")
+
+
+def test_a_bound_from_outside_is_named_in_the_reason():
+    read = Operator(name="read", min_parallelism=4, max_parallelism=4, bound_by="one task per partition of 'orders'")
+    graph = Graph(operators=(read,), edges=())
+    notes: list[str] = []
+    assert Guards()._bound({"read": 9}, graph, notes) == {"read": 4}
+    assert notes == ["min/max parallelism (one task per partition of 'orders'): read 9 -> 4"]

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sluice.dataflow.load_outlook import in_steps, outlook
+from sluice.dataflow.load_outlook import Skill, in_steps, outlook, steady_windows, unforeseen
 
 
 def ends(past, steps=10, **options):
@@ -54,3 +54,32 @@ def test_a_jump_seen_from_below_does_not_lead_beyond_all_that_was():
 def test_a_young_job_has_paths_too_and_none_is_negative(past):
     paths = outlook(past, 4)
     assert all(len(path) == 4 and min(path) >= 0 for path in paths)
+
+
+def test_a_jump_is_no_trend():
+    mean = outlook([100.0] * 40 + [500.0], 10, band=False)[0]
+    assert mean[-1] < 700
+
+
+def test_a_load_is_steady_since_it_last_was_far_from_what_it_is():
+    assert steady_windows([500.0, 100.0, 110.0, 90.0, 100.0]) == 4
+    assert steady_windows([]) == 0
+
+
+def checked(forecast, loads) -> Skill:
+    skill = Skill()
+    for at in range(1, len(loads)):
+        skill = skill.checked(forecast(loads[at - 1]), loads[: at + 1])
+    return skill
+
+
+def test_a_forecast_of_noise_is_found_out_within_some_windows_and_an_honest_band_is_not():
+    chance = random.Random(3)
+    loads = [1000 + 5 * step for step in range(12)]
+    assert checked(lambda load: [load * chance.uniform(0.3, 1.7) for _ in range(8)], loads).is_poor
+    assert not checked(lambda load: [load * side for side in (0.95, 1.0, 1.05)], loads).is_poor
+
+
+def test_without_a_forecast_the_load_stays_about_what_it_is():
+    paths = unforeseen(100.0, 5)
+    assert {min(map(min, paths)), max(map(max, paths))} == {75.0, 125.0}

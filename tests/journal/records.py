@@ -13,7 +13,8 @@ def header(**parts):
 def cycle(number, latency_s=1.0, rate=100.0, *, names=("source",), parallelism=2, target=None, proposed=None, **parts):
     time_s = 15.0 * (number + 1)
     operators = {
-        name: OperatorMetrics(parallelism=parallelism, arrival_rate=rate or 0.0, input_rate=rate) for name in names
+        name: OperatorMetrics(parallelism=parallelism, arrival_rate=rate or 0.0, input_rate=rate, batch_s=1.0)
+        for name in names
     }
     return Cycle(
         cycle=number,

@@ -7,6 +7,7 @@ import pytest
 from sluice.cli import main
 from sluice.journal.file import FileJournal
 from sluice.journal.savings import savings_of
+from sluice.model import OperatorMetrics
 from tests.journal.records import cycle, header, outcome, run
 
 ATTACHED = {"engine": "attach", "slo_s": 10.0, "settings": {"min_executors": 1, "max_executors": 4}}
@@ -37,7 +38,18 @@ def test_executor_hours_against_the_fixed_maximum_and_minimum():
     assert found.at_maximum_h == pytest.approx(8 * 4 * 15 / HOUR_S)
     assert found.at_minimum_h == pytest.approx(8 * 15 / HOUR_S)
     assert found.saved_ratio == pytest.approx(0.5)
-    assert (found.most_used, found.windows, found.late_windows) == (3, 7, 2)
+    assert (found.most_used, found.batches, found.late_batches) == (3, 7, 2)
+
+
+def test_every_batch_counts_and_one_that_still_runs_does_not():
+    ended, running = cycle(0, latency_s=2.0), cycle(1, latency_s=90.0)
+    three = ended.observation.model_copy(update={"latency_samples_s": (2.0, 30.0, 4.0)})
+    metrics = OperatorMetrics(parallelism=2, latency_s=90.0)
+    unfinished = running.observation.model_copy(update={"operators": {"source": metrics}})
+    records = [ended.model_copy(update={"observation": three}), running.model_copy(update={"observation": unfinished})]
+    found = savings_of([run(*records, **ATTACHED)])
+    assert (found.batches, found.late_batches) == (3, 1)
+    assert "Late by the objective of 10 s: 1 of 3 batches." in found.sentences()
 
 
 def test_decisions_count_until_the_next_one():
@@ -46,10 +58,10 @@ def test_decisions_count_until_the_next_one():
     assert (up.late_before, up.late_after) == ((1, 2), (1, 3))
     assert (down.executor_s, down.late_before, down.late_after) == (-60.0, (1, 3), (0, 2))
     assert up.sentence() == (
-        "0:30 executors 1 -> 3 for 60 s: 0.03 executor-hours more, windows late 1 of 2 before and 1 of 3 after. "
+        "0:30 executors 1 -> 3 for 60 s: 120 executor-seconds more, batches late 1 of 2 before and 1 of 3 after. "
         "Why: source 1 -> 2 for 150 rec/s at 100 each."
     )
-    assert "0.02 executor-hours fewer" in down.sentence()
+    assert "60 executor-seconds fewer" in down.sentence()
 
 
 def test_of_many_decisions_the_three_that_moved_most_are_shown_in_order():
@@ -78,7 +90,7 @@ def test_an_action_that_ended_lateness_matters_however_few_executors_it_moved():
 
 def test_without_an_objective_nothing_is_late_and_a_price_makes_money():
     found = savings_of([run(*story(), **{**ATTACHED, "slo_s": None})], price=36.0)
-    assert found.late_windows is None
+    assert found.late_batches is None
     first, second, *_ = found.sentences()
     assert first == (
         "In 2 min the job used 0.07 executor-hours (2.40); fixed at the maximum 0.13 (4.80), "
@@ -103,7 +115,7 @@ def test_attachments_of_one_journal_add_up_and_other_runs_have_no_savings():
     one = savings_of([run(*story(), **ATTACHED)])
     two = savings_of([run(*story(), **ATTACHED), run(*story(), **ATTACHED)])
     assert two.used_h == pytest.approx(2 * one.used_h)
-    assert two.late_windows == 2 * one.late_windows
+    assert two.late_batches == 2 * one.late_batches
     assert savings_of([run(*story())]) is None
     assert savings_of([run(**ATTACHED)]) is None
 
@@ -128,9 +140,9 @@ def called(capsys, *words):
 def test_explain_ends_with_what_was_saved(journal, capsys):
     said = called(capsys, "explain", journal, "--price", "36")
     assert "the job used 0.07 executor-hours (2.40)" in said
-    assert "in 2 of 7 windows" in said
+    assert "2 of 7 batches" in said
     found = json.loads(called(capsys, "explain", journal, "--json"))
-    assert found["savings"]["late_windows"] == 2
+    assert found["savings"]["late_batches"] == 2
     assert "cost" not in found["savings"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from sluice.errors import BadInputError
 from sluice.lab.datasets import StoredDataset
 from sluice.lab.pipelines import pipelines
-from sluice.lab.profiling import MeasurementPlan, OperatorMeasurement, _profile
+from sluice.lab.profiling import MeasurementPlan, OperatorMeasurement, _accumulate, _profile, _with_backlog
+from sluice.lab.profiling_place import OnWorkers
+from sluice.model import Observation, OperatorMetrics, WorkerMetrics
 from sluice.processes import cpu_seconds
 
 HOW = MeasurementPlan(parallelisms=(1, 2, 4))
@@ -92,3 +95,54 @@ def test_cpu_time_counts_the_whole_family(tmp_path):
 
 def test_where_the_system_tells_nothing_cpu_time_is_unknown(tmp_path):
     assert cpu_seconds(10, tmp_path) is None
+
+
+class Backlogged:
+    """An engine whose windows are given; time passes at once."""
+
+    tick_s = None
+
+    def __init__(self, *windows: Observation) -> None:
+        self._windows = iter(windows)
+        self.clock = self
+
+    def now_s(self) -> float:
+        self._s = getattr(self, "_s", 0.0) + 100.0
+        return self._s
+
+    def sleep_s(self, _duration_s: float) -> None: ...
+
+    def maintain(self) -> tuple[str, ...]:
+        return ()
+
+    def observe(self) -> Observation:
+        return next(self._windows)
+
+
+def on_worker(lag: float, cpu: float | None, state_bytes: float = 0.0) -> Observation:
+    busy = WorkerMetrics(slots=2, source_tasks={"a": 5}, cpu=cpu, task_cpu=0.1)
+    idle = WorkerMetrics(slots=2, cpu=9.0)
+    operator = OperatorMetrics(parallelism=1, input_rate=100.0, lag=lag, io_rate=50.0, state_bytes=state_bytes)
+    return Observation(time_s=1, interval_s=1, operators={"a": operator}, workers={"w0": idle, "w1": busy})
+
+
+def test_only_windows_with_a_backlog_count_and_cpu_is_that_of_the_operators_worker():
+    spec = next(iter(pipelines.create("q1").spark().pipeline.operators.values()))
+    spec = replace(spec, name="a")
+    engine = Backlogged(on_worker(500, 0.4), on_worker(100, 0.6), on_worker(0, 0.1))
+    spent = _with_backlog(engine, spec, HOW, OnWorkers(None, "spark://h:1"))
+    assert spent.records == pytest.approx(100 * spent.elapsed_s)
+    assert 0.4 * spent.elapsed_s < spent.cpu_s < 0.6 * spent.elapsed_s
+    assert spent.io_bytes / spent.records == pytest.approx(0.5)
+
+
+def test_a_worker_on_another_machine_tells_what_its_tasks_used():
+    assert OnWorkers(None, "spark://h:1").cpu_s(on_worker(1, None), 10.0) == pytest.approx(1.0)
+
+
+def test_state_accumulates_until_it_grows_no_more():
+    spec = replace(next(iter(pipelines.create("q1").spark().pipeline.operators.values())), name="a")
+    windows = [on_worker(9, 0.1, state_bytes) for state_bytes in (100, 200, 215, 900)]
+    engine = Backlogged(*windows)
+    _accumulate(engine, spec, HOW)
+    assert engine.observe() is windows[3]

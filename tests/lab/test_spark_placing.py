@@ -1,7 +1,27 @@
 """When tasks on real workers are placed anew."""
 
-from sluice.lab.spark_placing import HOT_WINDOWS, QUIET_WINDOWS, WorkerReview
-from sluice.model import Cluster, Observation, OperatorMetrics, Target, WorkerMetrics
+import pytest
+
+from sluice.lab.spark_placing import (
+    HOT_WINDOWS,
+    QUIET_WINDOWS,
+    SparkPlacement,
+    WorkerReview,
+    hot_worker,
+    needed_workers,
+)
+from sluice.model import (
+    Cluster,
+    Graph,
+    Observation,
+    Operator,
+    OperatorMetrics,
+    Placement,
+    Target,
+    WorkerMetrics,
+)
+from sluice.placement import placers
+from sluice.placement.planner import UnitCosts
 
 TARGET = Target(parallelism={"a": 1})
 
@@ -33,3 +53,68 @@ def test_a_worker_must_stay_hot_and_gets_time_after_that():
 def test_a_cluster_that_is_busy_everywhere_has_no_hot_worker():
     review = WorkerReview(lambda: Cluster.uniform(2, 4))
     assert all(review(window(w0=1.0, w1=0.9), TARGET).outdated is None for _ in range(9))
+
+
+def test_a_profile_that_a_hot_worker_proves_wrong_is_given_up():
+    cluster = Cluster.uniform(2, 4)
+    asked: list[float] = []
+
+    class Spy:
+        def place(self, request):
+            asked.append(request.loads["a"].cpu)
+            return placers.create("evenly").place(request)
+
+    placement = SparkPlacement(placer=Spy(), units={"a": UnitCosts(cpu=1.0)})
+    review = placement.review(lambda: cluster)
+    plan = placement.planner(lambda: cluster, review)
+    seen = window(w0=0.95, w1=0.3).model_copy(
+        update={"operators": {"a": OperatorMetrics(parallelism=1, input_rate=10, arrival_rate=10, cpu=0.5)}}
+    )
+    graph = Graph(operators=(Operator(name="a"),))
+    plan(graph, {"a": 1}, seen, None)
+    for _ in range(HOT_WINDOWS):
+        review(seen, TARGET)
+    plan(graph, {"a": 1}, seen, None)
+    assert asked == [10.0, 0.5]
+
+
+def test_strategies_get_no_network_costs_where_records_pass_through_shared_files():
+    requests = []
+
+    class Spy:
+        def place(self, request):
+            requests.append(request)
+            return placers.create("evenly").place(request)
+
+    placement = SparkPlacement(placer=Spy(), units={"a": UnitCosts(cpu=1.0, io=2.0, net=3.0)})
+    plan = placement.planner(lambda: Cluster.uniform(2, 4))
+    plan(Graph(operators=(Operator(name="a"),)), {"a": 2}, None, None)
+    assert requests[0].loads["a"].model_dump() == {"cpu": 1.0, "io": 2.0, "net": 0.0}
+
+
+def test_a_worker_is_hot_when_its_cores_are_used_up_though_slots_are_free():
+    def worker(cpu):
+        return WorkerMetrics(slots=4, busy=0.5, cpu=cpu, cpu_capacity=0.5)
+
+    seen = window().model_copy(update={"workers": {"w0": worker(0.49), "w1": worker(0.1)}})
+    assert hot_worker(seen) == "w0"
+
+
+@pytest.mark.parametrize(
+    ("instances", "names"),
+    [(1, ["w1"]), (4, ["w1"]), (5, ["w0", "w1"]), (9, ["w0", "w1", "expected-1"]), (99, ["w0", "w1", "expected-1"])],
+)
+def test_an_elastic_placement_uses_as_few_workers_as_have_the_slots(instances, names):
+    held = Placement(tasks={"w1": {"a": 2}, "w0": {"a": 1}})
+    found = needed_workers(Cluster.uniform(2, 4), instances, held, most=3)
+    assert [worker.name for worker in found.workers] == names
+
+
+def test_a_worker_that_was_released_is_no_reason_to_place_anew():
+    clusters = [Cluster.uniform(count, 4) for count in (3, 2, 1, 2)]
+    review = WorkerReview(lambda: clusters.pop(0), most_slots=12)
+    placed = Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 1}, "w1": {"a": 1}}))
+    waiting = Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 1}, "expected-1": {"a": 1}}))
+    found = [review(window(), target) for target in (placed, placed, placed, waiting)]
+    assert [one.outdated for one in found] == [None, None, "worker w1 is gone", "worker w1 joined"]
+    assert {one.slots for one in found} == {12}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from sluice.errors import BadInputError
 from sluice.model import Placement
 from sluice.placement import PlacementRequest
-from sluice.placement.enumeration import NO_LIMITS, count_plans, list_plans
+from sluice.placement.enumeration import NO_LIMITS, count_plans, count_within, list_plans
 from sluice.placement.problem import build
 from tests.placement.brute import all_plans, chain, mixed_cluster, small_requests
 
@@ -36,6 +36,10 @@ def test_the_query_of_section_3_2_has_exactly_80_plans() -> None:
         ((2, 2, 4, 1), 3, 3, 16),  # the example of figure 4
         ((2, 2), 2, 1, 0),
         ((4, 4, 4, 4, 4), 8, 4, 27_009_659),
+        # numbers of tasks that give the counts printed for Q3-inf and Q2-join in section 3.3 and table 2
+        ((1, 3, 3, 4, 5), 4, 4, 950),
+        ((1, 1, 1, 2, 4, 7), 4, 4, 665),
+        ((4, 4, 6, 8, 10), 8, 4, 3_254_014),
     ],
 )
 def test_counts_of_other_graphs(parallelism: tuple[int, ...], workers: int, slots: int, plans: int) -> None:
@@ -61,3 +65,15 @@ def test_workers_of_different_sizes_or_with_pinned_tasks_are_not_interchangeable
 def test_a_count_out_of_reach_says_so() -> None:
     with pytest.raises(BadInputError, match="count a smaller graph or cluster"):
         count_plans(build(chain(60, 60, 60, 60, workers=16, slots=16)))
+
+
+@pytest.mark.parametrize("reordered", [True, False])
+def test_counting_by_walking_the_tree_finds_the_plans_that_listing_finds(reordered: bool) -> None:
+    arrays = build(chain(1, 2, 5, 8, workers=4, slots=4), reordered=reordered).arrays
+    for limit in (float("inf"), 0.6, 0.3):
+        limits = NO_LIMITS.copy()
+        limits[0] = limit
+        plans, finished = list_plans(arrays, limits, most=1000, budget=10**7)
+        assert finished
+        assert count_within(arrays, limits, budget=10**7)[::2] == (len(plans), True)
+    assert count_within(arrays, NO_LIMITS, budget=10)[2] is False

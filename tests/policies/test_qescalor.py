@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sluice.errors import BadInputError
+from sluice.learning.instance_sizes import EXAMPLE
 from sluice.model import Recommendation
 from sluice.protocol import EMPTY_MEMORY, policies
 from sluice.testing.observations import steady_run
@@ -214,3 +215,96 @@ def test_the_command_line_shows_the_sizes(tmp_path, capsys):
     assert ended.value.code == 0
     answer = json.loads(capsys.readouterr().out)
     assert sum(answer["sizes"]["op"].values()) == answer["parallelism"]["op"]
+
+
+SAMPLED = {"nano": 50.0, "micro": 100.0, "small": 150.0, "medium": 200.0, "large": 300.0, "xlarge": 400.0}
+
+
+def sampled_policy(tmp_path, **settings):
+    pytest.importorskip("sklearn")
+    path = tmp_path / "samples.json"
+    samples = [{"size": size.to_data(), "rate": SAMPLED[size.name]} for size in EXAMPLE]
+    path.write_text(json.dumps({"op": samples}))
+    free = {"startup_cost_s": 0.0, "shutdown_cost_s": 0.0}
+    return qescalor(samples=str(path), prices="example", season_s=0.0, band=0.0, max_error=0.0, **free, **settings)
+
+
+def capacity(mix, rates):
+    return sum(count * rates[size] for size, count in mix.items())
+
+
+def live(policy, rates_at, epochs, load=900.0, windows=4):
+    """Every recommendation applied at once; `rates_at(epoch)` is what an instance of each size does."""
+    memory, mix, mixes = EMPTY_MEMORY, {"micro": 10}, []
+    for epoch in range(epochs):
+        for part in range(windows):
+            rate = capacity(mix, rates_at(epoch))
+            seen = window(
+                epoch,
+                load,
+                part=part / windows,
+                parallelism=sum(mix.values()),
+                rate=rate / sum(mix.values()),
+                sizes=mix,
+            )
+            decision, memory = policy.decide(seen, memory)
+            memory = json.loads(json.dumps(memory))
+            mix = decision.sizes.get("op", mix)
+        mixes.append(mix)
+    return mixes, memory
+
+
+def test_while_production_agrees_with_the_samples_nothing_is_sampled_again(tmp_path):
+    mixes, memory = live(sampled_policy(tmp_path), lambda _: {size: 1.1 * rate for size, rate in SAMPLED.items()}, 6)
+    assert memory["sampled"]["op"]["stale"] == []
+    assert {sample["rate"] for sample in memory["sampled"]["op"]["samples"]} == set(SAMPLED.values())
+    assert mixes[-1] == mixes[-3]
+
+
+def test_once_production_contradicts_the_samples_every_other_size_is_sampled_again_one_per_epoch(tmp_path):
+    """Large instances become slow and small ones stay: scaling all samples alike would never find that out."""
+    slowed = {size: rate * (1.0 if size in ("nano", "micro", "small") else 0.5) for size, rate in SAMPLED.items()}
+    mixes, memory = live(sampled_policy(tmp_path), lambda epoch: SAMPLED if epoch < 3 else slowed, 30)
+    assert mixes[2] == {"large": 3}
+    found = memory["sampled"]["op"]
+    assert found["stale"] == []
+    rates = {sample["size"]["name"]: sample["rate"] for sample in found["samples"]}
+    factor = memory["factors"]["op"]
+    assert {size: factor * rate for size, rate in rates.items()} == pytest.approx(slowed, rel=0.1)
+    assert set(mixes[-1]) <= {"nano", "micro", "small"}
+    assert capacity(mixes[-1], slowed) >= 900.0
+
+
+def test_samples_and_performance_exclude_each_other(tmp_path):
+    path = tmp_path / "samples.json"
+    path.write_text("{}")
+    with pytest.raises(BadInputError, match="exclude each other"):
+        qescalor(samples=str(path), performance=str(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [("{", "no JSON"), ('{"op": []}', "'op' has no sample"), ('{"op": [1]}', "samples file")]
+)
+def test_bad_samples_are_refused_in_one_line(tmp_path, content, words):
+    path = tmp_path / "samples.json"
+    path.write_text(content)
+    with pytest.raises(BadInputError, match=words):
+        qescalor(samples=str(path))
+
+
+def test_a_slow_time_of_day_is_planned_for_once_it_is_known():
+    """The operator does half as much in the last third of every day; the load never changes."""
+
+    def planned(**settings):
+        policy, memory, parallelism, made = qescalor(band=0.0, max_error=0.5, **settings), EMPTY_MEMORY, 10, []
+        for epoch in range(6 * DAY):
+            slow = epoch % DAY >= 8
+            for part in (0.0, 0.3, 0.6):
+                seen = window(epoch, 1000, part=part, parallelism=parallelism, rate=50.0 if slow else 100.0)
+                decision, memory = policy.decide(seen, memory)
+                if part == 0.0 and epoch % DAY == 8:
+                    made.append(parallelism)
+                parallelism = decision.parallelism.get("op", parallelism)
+        return made[-1]
+
+    assert planned(forecast_speed=True, startup_cost_s=0.0, shutdown_cost_s=0.0, horizon=2) >= planned()

@@ -76,14 +76,14 @@ def step(times_s):
 
 
 def test_a_constant_load_is_settled_in_two_actions_and_then_left_alone():
-    summary, journal = played(Sluice(), constant(200_000.0))
+    summary, journal = played(Sluice(), constant(200_000.0), initial=12)
     acted = [report.cycle.time_s for report in journal.reports() if report.result.is_action]
-    assert len(acted) <= 2
+    assert 1 <= len(acted) <= 2
     assert acted[-1] < 900
     assert summary.slo_violation_ratio < 0.05
     last = journal.reports()[-1].cycle.target.parallelism
     assert last["source"] in (2, 3)
-    assert last["map"] in (4, 5)
+    assert last["map"] in (4, 5, 6)
     assert last["sink"] in (3, 4)
 
 

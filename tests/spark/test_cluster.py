@@ -16,7 +16,7 @@ import pytest
 
 from sluice.cli import main
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.cluster import lifecycle, standalone
+from sluice.spark.cluster import jars, lifecycle, standalone
 from sluice.spark.cluster.limits import cores_of, limits_for
 from sluice.spark.cluster.plan import ClusterPlan, ClusterSize, Daemon
 from sluice.spark.cluster.processes import is_alive, marked_processes
@@ -141,6 +141,35 @@ def _master(home: Path) -> int | None:
 def test_a_cluster_that_makes_no_sense_is_refused(tmp_path: Path, sizes: dict[str, Any], said: str) -> None:
     with pytest.raises(BadInputError, match=said):
         standalone.up(tmp_path, **sizes)
+
+
+@pytest.mark.parametrize("folder", ["/proc/nowhere", "FILE"])
+@pytest.mark.parametrize("words", [["up"], ["up", "--yarn"], ["status"], ["down"], ["revive"]])
+def test_a_folder_that_cannot_be_used_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], folder: str, words: list[str]
+) -> None:
+    (tmp_path / "FILE").touch()
+    home = folder.replace("FILE", str(tmp_path / "FILE"))
+    monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
+    jars.HADOOP.folder.mkdir()
+    with pytest.raises(SystemExit) as ended:
+        main(["cluster", *words, "--home", home])
+    captured = capsys.readouterr()
+    if words[0] in ("up", "revive"):
+        assert ended.value.code == 2
+        (said,) = captured.err.splitlines()
+        assert home in said
+    else:
+        assert (ended.value.code, captured.err) == (0, "")
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SLUICE_CACHE", "/proc/nowhere")
+    with pytest.raises(SystemExit, match="2"):
+        main(["cluster", "up", "--yarn"])
+    assert "cannot write to '/proc/nowhere' (SLUICE_CACHE): " in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_workers_below_a_core_share_it_with_their_neighbours():

@@ -15,6 +15,7 @@ from sluice.errors import BadInputError
 from sluice.spark.doctor import (
     SUPPORTED,
     Finding,
+    Versions,
     check_disk,
     diagnose,
     judge_amount,
@@ -22,6 +23,7 @@ from sluice.spark.doctor import (
     judge_packages,
     judge_python,
     judge_spark,
+    judge_spark_home,
 )
 from sluice.spark.session import java_home_problem, open_session
 from sluice.testing.spark_versions import VERSIONS
@@ -117,8 +119,40 @@ def test_every_check_reports_even_if_one_breaks(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sluice.spark.doctor.check_memory", broken)
     findings = {finding.check: finding for finding in diagnose(tmp_path)}
-    assert set(findings) == {"Spark", "Java", "Python", "packages", "memory", "cores", "ports", "disk"}
+    assert set(findings) == {"Spark", "SPARK_HOME", "Java", "Python", "packages", "memory", "cores", "ports", "disk"}
     assert findings["memory"].verdict == "warning"
+
+
+def test_versions_may_be_given_before_they_are_installed(tmp_path, monkeypatch):
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    given = Versions(spark="3.5.9", java="21", python="3.9.1")
+    findings = {finding.check: finding for finding in diagnose(tmp_path, given)}
+    assert (findings["Spark"].found, findings["Spark"].verdict) == ("pyspark 3.5.9", "warning")
+    assert findings["Java"].advice == "Spark 3.5 is released for Java 8, 11 or 17"
+    assert findings["Python"].advice == "sluice needs Python 3.10 or newer"
+
+
+@pytest.mark.parametrize("given", [{"spark": "newest"}, {"spark": "4"}, {"java": "17-ea"}, {"python": "3.x"}])
+def test_what_is_no_version_is_refused(given):
+    (name, value), *_ = given.items()
+    with pytest.raises(BadInputError, match=f"--{name} must be a version such as .*, got '{value}'"):
+        Versions(**given)
+
+
+@pytest.mark.parametrize(
+    ("jar", "spark", "verdict", "advice"),
+    [
+        ("spark-core_2.13-4.3.0.jar", "4.3.1", "ok", ""),
+        ("spark-core_2.12-3.5.9.jar", "4.3.0", "problem", "pyspark is 4.3.0: install pyspark 3.5, or unset SPARK_HOME"),
+        ("spark-core_2.12-3.4.1.jar", "3.5.9", "problem", "sluice works with pyspark 3.5 to 4.3"),
+        ("spark-tags_2.13-4.3.0.jar", "4.3.0", "problem", "set it to the folder of a Spark, or unset it"),
+    ],
+)
+def test_the_spark_that_submit_would_run_must_fit(tmp_path, jar, spark, verdict, advice):
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / jar).touch()
+    finding = judge_spark_home(str(tmp_path), spark)
+    assert (finding.verdict, finding.advice) == (verdict, advice)
 
 
 def test_without_java_starting_is_bad_input_in_one_line(monkeypatch):

@@ -326,6 +326,18 @@ def test_jobs_that_belong_to_no_batch_are_passed_over():
     assert read_stages({}, []) == []
 
 
+def test_every_batch_with_records_is_a_sample_of_latency():
+    batches = [
+        batch(0, started_s=0.0, ended_s=2.0),
+        batch(1, started_s=2.0, ended_s=8.0),
+        batch(2, started_s=8.0, ended_s=8.5, records=0),
+        batch(3, started_s=10.0, ended_s=11.0, lag_records=400),
+    ]
+    seen = make_observation({"q": made_up(batches, [], length_s=12.0)}, time_s=12.0, interval_s=12.0)
+    # half the time since the batch before began, the batch, and the lag at 3000 records in 12 s
+    assert seen.latency_samples_s == pytest.approx((1 + 2, 1 + 6, 1 + 1 + 1.6))
+
+
 def test_an_observation_has_every_operator_and_edge():
     windows = {
         "splitter": window("splitter", first=2, last=2, is_source=True, backlog=Backlog(waited_s=2.5)),

@@ -6,14 +6,19 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 import pytest
 
 from sluice import Topic
 from sluice.journal.file import read_runs
 from sluice.model import Placement, Worker
+from sluice.spark import internals
 from sluice.spark.cluster import lifecycle
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
+from sluice.spark.placed.cluster import executors_of
+from sluice.spark.placed.elastic import EMPTY_S, ElasticExecutors, without_slots
+from sluice.spark.placed.placing import PlacedQuery, Placing
 from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.stores import stores_of
 from sluice.spark.placed.tasks import TaskAccount
@@ -37,6 +42,15 @@ def test_executors_that_share_a_host_are_told_apart_by_age():
     found = workers_of(Executor(executor_id=one, host="h", cores=2) for one in ("10", "2"))
     assert {name: one.executor_id for name, one in found.items()} == {"h": "2", "h#2": "10"}
     assert cluster_of(found, {"cpu": 0.5}).workers[0] == Worker(name="h", slots=2, cpu=0.5)
+
+
+def test_an_executor_that_has_only_just_registered_is_no_worker_yet():
+    class Store:
+        def executors(self):
+            common = {"isActive": True, "totalCores": 4}
+            return [{"id": "0", "hostPort": "h:7", **common}, {"id": "1", "hostPort": "", **common}]
+
+    assert [one.executor_id for one in executors_of(Store())] == ["0"]
 
 
 def test_a_placement_whose_workers_are_there_stays_as_it_is():
@@ -80,6 +94,22 @@ def test_only_the_state_that_must_move_moves():
     assert sorted(after) == ["a", "a", "b", "b", "c", "c", "c", "c"]
     assert moved(before, after) == 4
     assert state_workers({"a": 2, "b": 2}, 8, before) == before
+
+
+def test_what_shares_a_worker_with_a_hot_partition_leaves_it_and_stays_away():
+    weights = [7.0, 1, 1, 1, 1, 1, 1, 1]
+    before = state_workers({"a": 1, "b": 1}, 8)
+    found = state_workers({"a": 1, "b": 1}, 8, before, weights)
+    assert found[0] == before[0]
+    assert (before.count("a"), found.count("a")) == (4, 2)
+    assert state_workers({"a": 1, "b": 1}, 8, found, weights) == found
+    wobbling = [6.5, 1.2, 0.9, 1, 1.1, 1, 1, 1]
+    assert state_workers({"a": 1, "b": 1}, 8, found, wobbling) == found
+
+
+def test_partitions_that_differ_a_little_are_divided_by_number():
+    before = state_workers({"a": 1, "b": 1}, 8)
+    assert state_workers({"a": 1, "b": 1}, 8, before, [1.4, 1, 1, 1, 1, 1, 1, 0.6]) == before
 
 
 def test_the_stores_of_a_join_are_read_from_its_checkpoint(tmp_path):
@@ -133,6 +163,80 @@ def test_the_cpu_of_an_executor_is_that_of_its_whole_process_tree(tmp_path):
     assert cpu.cores(2.0) == {"3": 200 / os.sysconf("SC_CLK_TCK") / 2}
 
 
+def workers_named(**executor_ids: str) -> dict[str, Executor]:
+    return workers_of(Executor(executor_id=one, host=host, cores=4) for host, one in executor_ids.items())
+
+
+def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path):
+    query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
+    placing = Placing(None, {"count": query})
+
+    def apply(workers: dict[str, Executor], wanted: Placement) -> int:
+        return placing.apply(wanted, {"count": 2}, {"count": 4}, workers).total
+
+    def places() -> list[str]:
+        return json.loads(query.plan.read_text())["places"]
+
+    wanted = placed(a={"count": 1}, b={"count": 1})
+    apply(workers_named(a="0", b="1"), wanted)
+    assert (places(), placing.state["count"]) == (["executor_a_0", "executor_b_1"], ["a", "a", "b", "b"])
+    assert apply(workers_named(a="0", b="2"), wanted) == 0
+    assert places() == ["executor_a_0", "executor_b_2"]
+    assert apply(workers_named(a="0", c="3"), wanted) == 2
+    assert (places(), placing.state["count"]) == (["executor_a_0", "executor_c_3"], ["a", "a", "c", "c"])
+    assert apply(workers_named(a="0", b="4", c="3"), wanted) == 2
+    assert placing.state["count"] == ["a", "a", "b", "b"]
+
+    again = Placing(None, {"count": query})
+    again.restore(placing.state)
+    assert again.apply(wanted, {"count": 2}, {"count": 4}, workers_named(a="9", b="8", c="7")).total == 0
+
+
+def test_state_that_a_late_task_called_back_is_told_its_place_again(tmp_path):
+    told: list[tuple[int, str]] = []
+
+    class Query:
+        runId = "run"  # noqa: N815
+
+    class Places:
+        def __init__(self, *_: object) -> None: ...
+
+        def report(self, stores, partition, host, executor_id):
+            told.append((partition, executor_id))
+
+    query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
+    placing = Placing(None, {"count": query}, state_places=Places)
+    workers = workers_named(a="0", b="1")
+    placing.apply(placed(a={"count": 1}), {"count": 1}, {"count": 2}, workers)
+    placing.on_start("count", Query())
+    first_s = time.time()
+    assert told == [(0, "0"), (1, "0")]
+    placing.ran("count", 0, "0")
+    placing.apply(placed(b={"count": 1}), {"count": 1}, {"count": 2}, workers)
+    assert told[2:] == [(0, "1"), (1, "1")]
+    placing.ran("count", 1, "0")
+    assert told[4:] == [(1, "1")]
+    assert [placing.planned_state("count", 0, when_s) for when_s in (0.0, first_s, time.time())] == [None, "0", "1"]
+
+
+def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_needed(monkeypatch):
+    calls: list[object] = []
+    monkeypatch.setattr(internals, "request_executors", lambda _, total: calls.append(total))
+    monkeypatch.setattr(internals, "kill_idle_executors", lambda _, ids: calls.append(ids) or ids)
+    times_s = iter([0.0, 1.0, 2.0, 3.0, 3.0 + EMPTY_S])
+    elastic = ElasticExecutors(None, now_s=lambda: next(times_s))
+    one = workers_of([Executor(executor_id="0", host="a", cores=4)])
+    two = workers_of([Executor(executor_id=str(n), host=host, cores=4) for n, host in enumerate("ab")])
+    growing = placed(a={"map": 4}, **{"expected-1": {"map": 2}})
+    assert elastic.reconcile(growing, one) == ("requested 2 executors, 1 are there",)
+    assert without_slots(growing, 2) == {"map": 2}
+    assert elastic.reconcile(growing, two) == ()
+    shrunk = placed(a={"map": 1}, b={})
+    assert elastic.reconcile(shrunk, two) == elastic.reconcile(shrunk, two) == ()
+    assert elastic.reconcile(shrunk, two) == ("released the executors of b: no instance there",)
+    assert calls == [2, 1, ["1"]]
+
+
 PIPELINE = """
 import numpy as np
 import pyarrow as pa
@@ -148,7 +252,7 @@ counting.source("numbers", "id BIGINT", generate=numbers)
 def even(numbers):
     return numbers.where("id % 2 = 0")
 
-@counting.operator(output_mode="update", state_partitions=4)
+@counting.operator(output_mode="update", state_partitions=8)
 def digits(even):
     return even.groupBy((even.id % 10).alias("digit")).count()
 
@@ -173,7 +277,10 @@ def test_tasks_run_on_the_workers_of_the_plan_and_nothing_is_lost(cluster, tmp_p
     assert summary["placement_followed"] > 0.9
     (recorded,) = read_runs(tmp_path / "out")
     assert all(cycle.target.placement for cycle in recorded.cycles)
-    assert set(recorded.cycles[-1].observation.workers) == set(state.worker_hosts.values())
+    workers = recorded.cycles[-1].observation.workers
+    assert set(workers) == set(state.worker_hosts.values())
+    # with state on both, tasks and plan are paired in the order the scheduler has them, or few would look followed
+    assert all(worker.state_tasks.get("digits") for worker in workers.values())
     done = Topic.open(tmp_path / "work" / "topics" / "numbers").consumers()["even"]
     out = Topic.open(tmp_path / "work" / "topics" / "out")
     counts: dict[int, int] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sluice.errors import SluiceError
-from sluice.testing.spark_versions import DEFAULT_CACHE, VERSIONS, make_environment, run_steps
+from sluice.testing.spark_versions import DEFAULT_CACHE, VERSIONS, cluster_of, make_environment, run_steps
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -21,7 +21,8 @@ def test_executors_follow_the_load_on_the_oldest_spark(java: None, tmp_path: Pat
         python = make_environment(cache, REPOSITORY, VERSIONS[0])
     except SluiceError as error:
         pytest.skip(f"pyspark {VERSIONS[0]} cannot be installed here: {error}")
-    result = run_steps(python, tmp_path / "run", "decommission")
+    with cluster_of(python, tmp_path / "cluster", "standalone") as cluster:
+        result = run_steps(python, tmp_path / "run", "decommission", cluster)
     assert result["spark"] == VERSIONS[0]
     assert (result["lost"], result["repeated"], result["attach_failed"]) == (0, 0, None), result
     counts = [count for _, count in result["executors"]]

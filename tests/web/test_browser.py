@@ -3,7 +3,9 @@
 import json
 import shutil
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -202,14 +204,49 @@ def test_a_decision_opens_by_keyboard_and_charts_tell_their_figures(live, served
     page.focus("#decisions button")
     page.keyboard.press("Enter")
     page.wait_for_selector("#detail[open]")
+    assert page.locator("#detail-body tbody tr").count() == 3
+    page.click("#detail-body summary")
     assert '"kind": "cycle"' in page.inner_text("#detail-body")
     page.keyboard.press("Escape")
     page.wait_for_selector("#detail", state="hidden")
     page.focus("#chart-latency svg")
     page.keyboard.press("Home")
     assert "at 0:15" in page.inner_text("#chart-latency .legend")
-    assert page.get_attribute("#chart-load svg", "aria-label").startswith("Load: arrives ")
+    assert page.get_attribute("#chart-load svg", "aria-valuetext").startswith("at 0:15: arrives ")
     assert page.locator("#curves svg .line").count() > 0
+
+
+def test_the_focus_stays_where_it_is_while_the_page_changes(live, served, opened):
+    live.go(30)
+    page = opened(served(live.library))
+    focused = "document.activeElement.dataset.key"
+    for place in ("#graph [data-key]", "#decisions button"):
+        page.focus(place)
+        key = page.evaluate(focused)
+        cycles = int(page.evaluate("document.body.dataset.cycles"))
+        live.go(5)
+        until(page, f"document.body.dataset.cycles >= {cycles + 5}")
+        assert page.evaluate(focused) == key
+
+
+def test_a_long_journal_is_there_before_it_is_read_and_whole_after(tmp_path, served, opened, monkeypatch):
+    monkeypatch.setattr("sluice.web.glimpse.LONG_BYTES", 100_000)
+    monkeypatch.setattr("sluice.web.glimpse.END_BYTES", 50_000)
+    goes_on = threading.Event()
+    monkeypatch.setattr("sluice.web.shelf.time", SimpleNamespace(time=time.time, sleep=lambda _: goes_on.wait(60)))
+    acts = [cycle(990, action="apply", target=4), outcome(990, 2, 4)]
+    cycles = [cycle(number) for number in range(1000) if number != 990]
+    path = write(tmp_path / "journal.jsonl", header(slo_s=30.0), *cycles[:990], *acts, *cycles[990:])
+    page = opened(served(Library([path])))
+    assert "1,000 decisions" in page.inner_text("#job")
+    assert "source 2 \u2192 4" in page.inner_text("#change")
+    assert "Reading the whole journal" in page.inner_text("#reading")
+    assert "Counted when" in page.inner_text("#costs")
+    goes_on.set()
+    until(page, "document.getElementById('reading').hidden")
+    assert "slot-hours" in page.inner_text("#costs")
+    assert "1,000 decisions" in page.inner_text("#job")
+    assert page.inner_text("#decisions-title") == "Decisions (1)"
 
 
 def test_past_runs_and_journals_of_attach_are_opened(tmp_path, served, opened):

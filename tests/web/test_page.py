@@ -1,15 +1,18 @@
 """What a page says of a journal."""
 
 import json
+import re
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from sluice.journal.file import read_runs
+from sluice.journal.records import Intervention
 from sluice.model import Learned, LearnedCurve, LoadForecast, Placement, Recommendation, Target
 from sluice.web.grafana import dashboard_json
 from sluice.web.library import Library
 from sluice.web.metrics import METRICS
-from tests.journal.records import cycle, header
+from tests.journal.records import cycle, end, header
 from tests.web.conftest import write
 
 
@@ -26,9 +29,10 @@ def test_a_journal_is_told_whole(client_of, journal):
     data = shown(client_of(journal.parent))
     assert data["cycles"] == 3
     assert data["verdict"] == {
-        "word": "keeps up",
-        "good": True,
-        "sentence": "Reads 100 of 100 records/s arriving, latency 1.0 s (objective 30 s).",
+        "word": "was late",
+        "good": False,
+        "sentence": "Latency was above 30 s for 33% of the time. "
+        "At the end: 100 records/s arrive, 100 are read, latency 1.0 s (objective 30 s).",
     }
     assert data["rows"]["slots"] == [2, 2, 4]
     assert data["rows"]["latency_s"] == [40.0, 1.0, 1.0]
@@ -59,6 +63,31 @@ def test_the_verdict_is_by_reads_and_by_the_objective(client_of, tmp_path, rates
     assert shown(client_of(path))["verdict"]["word"] == word
 
 
+@pytest.mark.parametrize(
+    ("late", "read", "error", "word"),
+    [
+        (0, 100.0, None, "kept up"),
+        (1, 100.0, None, "kept up"),
+        (2, 100.0, None, "was late"),
+        (0, 90.0, None, "fell behind"),
+        (0, 100.0, "the broker was gone", "failed"),
+    ],
+)
+def test_a_run_that_is_over_is_judged_by_all_of_it(client_of, tmp_path, late, read, error, word):
+    cycles = []
+    for number in range(30):
+        one = cycle(number, latency_s=90.0 if number < late else 1.0)
+        metrics = one.observation.operators["source"].model_copy(update={"arrival_rate": 100.0, "input_rate": read})
+        seen = one.observation.model_copy(update={"operators": {"source": metrics}})
+        cycles.append(one.model_copy(update={"observation": seen}))
+    ended = end().model_copy(update={"error": error})
+    path = write(tmp_path / "journal.jsonl", header(slo_s=30.0), *cycles, ended)
+    said = shown(client_of(path))["verdict"]
+    assert said["word"] == word
+    assert said["good"] is (word == "kept up")
+    assert error is None or error in said["sentence"]
+
+
 def test_decisions_are_those_that_explain_tells(client_of, tmp_path):
     records = [header(dry_run=True)]
     for number, proposed in enumerate([4, 4, 5, None, 5]):
@@ -70,9 +99,10 @@ def test_decisions_are_those_that_explain_tells(client_of, tmp_path):
 
 def test_a_decision_opens_with_its_records_as_written(client_of, journal):
     client = client_of(journal)
-    data = client.get(f"/api/journals/{only(client)}/decisions/0").json()
+    key = shown(client)["decisions"][0]["id"]
+    data = client.get(f"/api/journals/{only(client)}/decisions/{key}").json()
     assert [json.loads(text)["kind"] for text in data["records"]] == ["cycle", "outcome"]
-    assert client.get(f"/api/journals/{only(client)}/decisions/7").status_code == 404
+    assert client.get(f"/api/journals/{only(client)}/decisions/{key + 1}").status_code == 404
 
 
 def test_what_was_learned_placed_and_foreseen_is_shown(client_of, tmp_path):
@@ -123,6 +153,23 @@ def test_a_journal_is_followed_as_it_grows_and_when_it_begins_anew(tmp_path):
     assert shelf.state.last.cycle == 7
 
 
+def test_decisions_and_uses_of_controls_of_a_resumed_run_are_at_their_time(client_of, tmp_path):
+    pause = Intervention(cycle=1, time_s=20.0, control="pause")
+    again = [cycle(0), cycle(1, action="apply", target=1), pause]
+    data = shown(client_of(write(tmp_path / "journal.jsonl", header(), cycle(0), cycle(1), header(), *again)))
+    assert [(one["at_s"], one["direction"]) for one in data["decisions"]] == [(60.0, "down")]
+    assert [one["at_s"] for one in data["interventions"]] == [50.0]
+
+
+def test_a_journal_without_its_header_is_listed_like_any_other(client_of, tmp_path):
+    torn = write(tmp_path / "torn" / "journal.jsonl", cycle(0))
+    torn.write_bytes(b"\x00\x00\n" + torn.read_bytes())
+    write(tmp_path / "whole" / "journal.jsonl", header(), cycle(0))
+    (tmp_path / "torn" / "other.jsonl").write_text("nothing of ours\n")
+    titles = {one["title"] for one in client_of(tmp_path).get("/api/journals").json()["journals"]}
+    assert titles == {"torn", "whole"}
+
+
 def test_resumed_runs_follow_one_another_in_time(tmp_path):
     path = write(tmp_path / "journal.jsonl", header(), cycle(0), cycle(1), header(), cycle(0))
     (shelf,) = Library([path]).shelves()
@@ -162,6 +209,23 @@ def test_metrics_of_live_journals_are_those_of_the_definition(client_of, tmp_pat
         '{run="run",query="source"}', '{query="source",run="run"}'
     )
     assert all(f"# HELP {metric.name} " in text for metric in METRICS)
+
+
+def test_every_metric_and_label_that_grafana_asks_for_is_exposed(client_of, tmp_path):
+    one = cycle(0)
+    everything = {metric.field: 0.5 for metric in METRICS if metric.field}
+    metrics = one.observation.operators["source"].model_copy(update=everything)
+    one = one.model_copy(update={"observation": one.observation.model_copy(update={"operators": {"source": metrics}})})
+    text = client_of(write(tmp_path / "journal.jsonl", header(), one)).get("/metrics").text
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+    panels = json.loads(dashboard_json())["panels"]
+    assert len(panels) == len(METRICS)
+    for panel in panels:
+        (target,) = panel["targets"]
+        name = re.search(r"sluice_\w+", target["expr"])[0]
+        found = [sample for sample in samples if sample.name == name]
+        assert found, name
+        assert {*re.findall(r"{{(\w+)}}", target["legendFormat"]), "run"} == {*found[0].labels}
 
 
 def test_the_example_for_grafana_is_made_of_the_same_definition():

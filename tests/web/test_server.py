@@ -12,7 +12,9 @@ from sluice.errors import BadInputError
 from sluice.journal.file import MemoryJournal
 from sluice.spark.attach.page import page_of
 from sluice.web.library import Library
+from sluice.web.lines import MemoryLines
 from sluice.web.server import DashboardServer
+from sluice.web.state import JournalState
 from tests.journal.records import cycle, header
 from tests.web.conftest import TOKEN
 
@@ -20,6 +22,12 @@ from tests.web.conftest import TOKEN
 def ask(url, path):
     with urllib.request.urlopen(f"{url}{path}", timeout=10) as answer:
         return json.loads(answer.read())
+
+
+def event(stream):
+    while not (line := stream.readline()).startswith(b"data: "):
+        pass
+    return json.loads(line.removeprefix(b"data: "))
 
 
 def test_an_attachment_without_a_file_is_shown_from_memory():
@@ -39,6 +47,17 @@ def test_an_attachment_without_a_file_is_shown_from_memory():
         ask(page.url, "api/journals")
 
 
+def test_memory_keeps_the_header_and_the_newest_lines():
+    lines = MemoryLines(most=10)
+    for record in (header(), *(cycle(number) for number in range(50))):
+        lines.append(record.to_json().encode())
+    state = JournalState(lines)
+    state.refresh()
+    assert state.header is not None
+    assert (state.bad_lines, state.last.cycle) == (0, 49)
+    assert len(state.columns) == 10
+
+
 def test_events_tell_what_is_there_and_then_what_is_new():
     journal = MemoryJournal()
     page = page_of(True, "127.0.0.1", 0, None).open(journal, "shop", Switchboard())
@@ -46,11 +65,12 @@ def test_events_tell_what_is_there_and_then_what_is_new():
         journal.append(header())
         journal.append(cycle(0))
         (found,) = ask(page.url, "api/journals")["journals"]
-        with urllib.request.urlopen(f"{page.url}api/journals/{found['id']}/events?cycles=0", timeout=30) as stream:
-            assert json.loads(stream.readline().removeprefix(b"data: "))["rows"]["time_s"] == [15.0]
-            stream.readline()
+        path = f"api/journals/{found['id']}"
+        edition = ask(page.url, path)["edition"]
+        with urllib.request.urlopen(f"{page.url}{path}/events?edition={edition}&rows=0", timeout=30) as stream:
+            assert event(stream)["rows"]["time_s"] == [15.0]
             journal.append(cycle(1))
-            assert json.loads(stream.readline().removeprefix(b"data: "))["rows"]["time_s"] == [30.0]
+            assert event(stream)["rows"]["time_s"] == [30.0]
     finally:
         page.close()
 

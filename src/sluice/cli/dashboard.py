@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Annotated
@@ -14,8 +16,9 @@ from sluice.cli.app import app
 from sluice.errors import BadInputError
 from sluice.web.app import PageSettings
 from sluice.web.grafana import dashboard_json
-from sluice.web.library import Library, Shelf
+from sluice.web.library import Library
 from sluice.web.server import DEFAULT_HOST, DashboardServer
+from sluice.web.shelf import Shelf
 
 TOKEN_VARIABLE = "SLUICE_DASHBOARD_TOKEN"
 Host = Annotated[str, typer.Option(help="Address to listen on; anything but loopback shows journals to the network.")]
@@ -57,11 +60,15 @@ def dashboard(
     if grafana:
         print(dashboard_json(), end="")
         return
+    if price is not None and not math.isfinite(price):
+        raise BadInputError(f"--price must be a number, got {price}")
     settings = PageSettings(
         token=checked_token(token), hosts=tuple(allow_host or ()), price=price, clairvoyant=planned_slot_hours
     )
     server = DashboardServer(Library(places or [Path()]), settings, host=host, port=port)
     print(json.dumps({"url": server.url}) if as_json else f"dashboard: {server.url} (Ctrl-C ends it)", flush=True)
+    if server.is_public:
+        print(f"sluice: who can reach {server.host} can read these journals", file=sys.stderr, flush=True)
     try:
         wait_for_signal()
     finally:
@@ -93,6 +100,7 @@ def planned_slot_hours(shelf: Shelf) -> float | None:
         from sluice.lab.planned import planned_slot_seconds
     except ModuleNotFoundError:
         return None
-    times_s = shelf.state.columns.last("time_s")
-    slot_s = planned_slot_seconds(shelf.state.read(shelf.state.header_handle), times_s[-1]) if times_s else None
+    state = shelf.state
+    times_s = state.columns.last("time_s")
+    slot_s = planned_slot_seconds(state.read(state.header_handle), times_s[-1]) if times_s else None
     return None if slot_s is None else slot_s / 3600

@@ -17,15 +17,21 @@ from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.files import replace_file
 from sluice.lab.pipelines import RunsOnSpark, pipelines
-from sluice.lab.profiling import MeasurementPlan, profile_job
+from sluice.lab.profiling import UNPACED_RATE, MeasurementPlan, profile_job
 from sluice.placement.request import Profile
+from sluice.spark.placed.cluster import PLACED_SETTINGS, SETTINGS, check_master
+
+WORKER_RATE = 30_000.0
+"""Records/s of one slot of a worker, to size its backlog: one that is faster is measured for a shorter time."""
 
 
 @app.command("profile")
 def profile_command(
     pipeline: Annotated[str, typer.Argument(help="A built-in pipeline; see 'sluice pipelines'.")],
     out: Annotated[Path | None, typer.Option(help="File to write; default: PIPELINE-profile.json.")] = None,
-    parallelism: Annotated[str, typer.Option(help="Parallelisms to measure at.")] = "1,2,4",
+    parallelism: Annotated[
+        str | None, typer.Option(help="Parallelisms to measure at; default: 1,2,4, with --master 1,2.")
+    ] = None,
     measure: Annotated[
         float, typer.Option(parser=parse_seconds, metavar="TIME", help="Time measured at each of them.")
     ] = 12.0,
@@ -33,6 +39,14 @@ def profile_command(
         float, typer.Option(parser=parse_seconds, metavar="TIME", help="Time left out after each change.")
     ] = 5.0,
     seed: Annotated[int, typer.Option(help="Same seed, same records.")] = 0,
+    master: Annotated[
+        str | None,
+        typer.Option(help="A cluster's master: every operator alone on a worker, unpaced; default: Spark here."),
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="With --master: an empty folder that all workers share; default: a temporary one."),
+    ] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--pipeline-set", metavar="KEY=VALUE", help="Pipeline parameter, e.g. paced=no.")
     ] = None,
@@ -44,13 +58,30 @@ def profile_command(
     a minute each. The profile is what the simulator and the placement read: sluice run q1 --profile
     q1-profile.json, sluice place q1-profile.json.
 
+    With --master every operator runs alone on one of the cluster's workers, its slots not paced and its state
+    accumulated; CPU time is that of the worker's whole process tree. That is the profile --placement should have.
+
     Example: sluice profile q1 --parallelism 1,2,4
     """
-    definition = pipelines.create(pipeline, parse_settings(settings or (), "--pipeline-set"))
+    given = parse_settings(settings or (), "--pipeline-set")
+    if root is not None and master is None:
+        raise BadInputError(f"--root is for --master, got {str(root)!r} without it")
+    if master is not None:
+        check_master(master)
+        given = {"paced": "no", **given}
+    definition = pipelines.create(pipeline, given)
     if not isinstance(definition, RunsOnSpark):
         raise BadInputError(f"pipeline {pipeline!r} does not run on Spark")
-    how = MeasurementPlan(parallelisms=_parallelisms(parallelism), settle_s=settle, measure_s=measure, seed=seed)
-    profile = _measured(pipeline, definition, how, Console(stderr=True, quiet=as_json))
+    how = MeasurementPlan(
+        parallelisms=_parallelisms(parallelism or ("1,2,4" if master is None else "1,2")),
+        settle_s=settle,
+        measure_s=measure,
+        seed=seed,
+        accumulates=master is not None,
+        unpaced_rate=UNPACED_RATE if master is None else WORKER_RATE,
+    )
+    console = Console(stderr=True, quiet=as_json)
+    profile = _measured(pipeline, definition, how, console, master=master, root=root)
     path = out or Path(f"{pipeline}-profile.json")
     replace_file(path, profile.model_dump_json(indent=2).encode(), durable=True)
     if as_json:
@@ -59,17 +90,29 @@ def profile_command(
         _show(profile, path)
 
 
-def _measured(name: str, definition: RunsOnSpark, how: MeasurementPlan, console: Console) -> Profile:
+def _measured(
+    name: str, definition: RunsOnSpark, how: MeasurementPlan, console: Console, *, master: str | None, root: Path | None
+) -> Profile:
+    from sluice.lab.profiling_place import Here, OnWorkers, ProfilingPlace
     from sluice.spark.pipeline.engine import task_threads
     from sluice.spark.session import open_session
 
     job = definition.spark()
+    if root is not None and root.exists() and any(root.iterdir()):
+        raise BadInputError(f"--root must be an empty folder, got {str(root)!r}")
+    settings = {**SETTINGS, **PLACED_SETTINGS} if master else {}
     threads = task_threads(job.pipeline, max(how.parallelisms))
     with (
-        open_session(f"sluice profile {name}", threads=threads) as spark,
-        TemporaryDirectory(prefix="sluice-profile-") as folder,
+        open_session(f"sluice profile {name}", threads=threads, master=master, settings=settings) as spark,
+        TemporaryDirectory(prefix="sluice-profile-", dir=root and _made(root)) as folder,
     ):
-        return profile_job(name, job, spark, Path(folder), how, console.print)
+        place: ProfilingPlace = Here(spark) if master is None else OnWorkers(spark, master)
+        return profile_job(name, job, spark, Path(folder), how, place, console.print)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _parallelisms(text: str) -> tuple[int, ...]:

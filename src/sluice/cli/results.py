@@ -28,7 +28,9 @@ def results(
 ) -> None:
     """Write results.md, with pictures, from benches and papers.
 
-    results.md is short; its folder results/ gets all tables and pictures. Nothing but the findings is typed by hand.
+    results.md is short; its folder results/ gets all tables and pictures. Only the sentences of the findings are typed
+    by hand: their figures are places, {{page | section | row | column}}, filled from the tables. The page of a bench
+    that is not given stays as it is, with its date.
 
     Example: sluice results --bench runs/full --reproduced runs/kanis.json --out docs
     """

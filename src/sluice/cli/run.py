@@ -142,6 +142,12 @@ def run_command(
             metavar="URL", help="Spark: topics on a broker, kafka://host:port[/prefix][?config=client.properties]."
         ),
     ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option(
+            help="Spark: micro-batch, or real-time (one query between two topics of a broker).", metavar="HOW"
+        ),
+    ] = None,
     root: Annotated[
         Path | None,
         typer.Option(help="Spark: folder for topics and checkpoints; a run found there is resumed with its target."),
@@ -191,7 +197,7 @@ def run_command(
             f"--profile is for the simulator and for --placement, which compute with it; got --engine {engine}"
         )
     if engine != "spark":
-        for option, value in (("--master", master), ("--topics", topics)):
+        for option, value in (("--master", master), ("--topics", topics), ("--trigger", trigger)):
             if value is not None:
                 raise BadInputError(f"{option} is for --engine spark, got --engine {engine}")
     of_workers = parse_settings(cluster or (), "--cluster")
@@ -230,8 +236,16 @@ def run_command(
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
     with page:
         if engine == "spark":
-            given = {**parse_settings(spark_set or (), "--spark-set"), **({"topics": topics} if topics else {})}
+            named = {"topics": topics, "trigger": trigger}
+            given = {
+                **parse_settings(spark_set or (), "--spark-set"),
+                **{name: value for name, value in named.items() if value is not None},
+            }
             settings_of_spark = build(SparkSettings, given, "spark")
+            if settings_of_spark.elastic:
+                if on_spark is None:
+                    raise BadInputError("--spark-set elastic=true needs a --placement, which says who is idle")
+                on_spark = replace(on_spark, elastic=True)
             with working_folder(root, resume=resume) as folder:
                 where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
                 recorded = _run_on_spark(
@@ -336,8 +350,12 @@ def _run_on_spark(
     with console.status("starting Spark") if watched else nullcontext():
         engine, initial = spark_engine(spec, where.settings, root, master=where.master, placement=placement)
     if where.master is not None and not slots_given:
-        spec = replace(spec, guards=replace(spec.guards, max_slots=None if placement else engine.slots))
+        # workers come and go: how many slots they have is reviewed every cycle
+        spec = replace(spec, guards=replace(spec.guards, max_slots=where.settings.slots))
     workers = cluster_of(engine)
+    review = None
+    if where.master is not None:
+        review = placement.review(workers) if placement else WorkerReview(workers, places=False)
     if not quiet:
         for sink, guarantee in engine.guarantees.items():
             console.print(f"sink {sink!r}: {guarantee}", highlight=False)
@@ -350,8 +368,8 @@ def _run_on_spark(
                     engine,
                     initial,
                     journal,
-                    planner=placement.planner(workers) if placement else None,
-                    reviewer=WorkerReview(workers) if placement else None,
+                    planner=placement.planner(workers, review) if placement else None,
+                    reviewer=review,
                     store=store,
                     on_report=view.add,
                     should_stop=interrupted.is_set,

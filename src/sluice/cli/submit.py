@@ -36,7 +36,7 @@ class SubmitCommand(TyperCommand):
 @app.command("submit", cls=SubmitCommand, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def submit(
     context: typer.Context,
-    policy: Annotated[str | None, typer.Option(help="The policy; see 'sluice policies'; default: ds2.")] = None,
+    policy: Annotated[str | None, typer.Option(help="The policy; see 'sluice policies'; default: sluice.")] = None,
     policy_settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Policy parameter.")
     ] = None,

@@ -154,7 +154,9 @@ class Guards:
         for op in graph.operators:
             highs = [high for high in (self.max_parallelism, op.max_parallelism) if high is not None]
             bounded[op.name] = max(least[op.name], min([counts[op.name], *highs]))
-        return _noted(counts, bounded, "min/max parallelism", notes)
+        reasons = {op.bound_by for op in graph.operators if op.bound_by and bounded[op.name] != counts[op.name]}
+        why = "min/max parallelism" + (f" ({'; '.join(sorted(reasons))})" if reasons else "")
+        return _noted(counts, bounded, why, notes)
 
     def _least(self, graph: Graph) -> dict[str, int]:
         return {op.name: max(self.min_parallelism, op.min_parallelism) for op in graph.operators}

@@ -9,6 +9,7 @@ leaves behind, and one for every action.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +20,7 @@ ROOM = 1.15
 PREMIUM = 1.1
 """Slots of a reaction over those of a plan: it is made in a hurry, and in whole instances."""
 LONGEST = 20.0
-"""Backlogs count up to so many objectives: nobody knows what becomes of a job further behind."""
+"""Backlogs of so many objectives and more count in proportion; the price of a second of shorter ones grows with it."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Terms:
     action_price: float
     slots_per_rate: float
     """What a reaction pays for every record/s."""
+    most_rate: float = math.inf
+    """What the job can be made to carry at most."""
+    is_behind: bool = False
+    """Whether there is a backlog already that calls for a reaction."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +141,8 @@ class _Flow:
         rate, slots, late_s = option.rate, option.slots, self.late_s
         slot_s = 0.0
         age_s = lag / path[first] if path[first] > 0 else 0.0
-        # who is behind already decides about that now: holding counts on no reaction
-        reacts = not keep or age_s <= reacts_at_s
+        # who is behind already decides about that now, and counts on no reaction; where nothing helps nobody reacts
+        reacts = not terms.is_behind and rate < terms.most_rate
         for number in range(first, steps):
             if keep:
                 self.lags.append(lag)
@@ -165,7 +170,8 @@ class _Flow:
                     if self.reacted_at is None:
                         self.reacted_at = number
                     rate_before = rate
-                    rate = ROOM * peaks[number] + lag / max(terms.cooldown_s, 4 * step_s)
+                    rate = min(terms.most_rate, ROOM * peaks[number] + lag / max(terms.cooldown_s, 4 * step_s))
+                    reacts = rate < terms.most_rate
                     slots = max(slots, PREMIUM * terms.slots_per_rate * rate)
                     self.cost += terms.action_price
                     cooling_s = terms.cooldown_s
@@ -183,9 +189,10 @@ class _Flow:
             before_s, age_s = age_s, (lag / load if load > 0 else 0.0)
             if age_s > objective_s or before_s > objective_s:
                 late_s += _late_s(before_s, age_s, step_s, objective_s)
-        left_s = min(age_s, LONGEST * objective_s)
+        steep_s = min(age_s, LONGEST * objective_s)
+        left_s = steep_s * (age_s - steep_s / 2) / objective_s
         self.late_s = late_s
-        self.cost += slot_s + terms.late_price * (late_s + left_s * left_s / (2 * objective_s))
+        self.cost += slot_s + terms.late_price * (late_s + left_s)
 
 
 def _peaks(path: Sequence[float]) -> list[float]:

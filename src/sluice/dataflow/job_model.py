@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sluice.dataflow.blocking import Blocking, longest_time
 from sluice.dataflow.capacity_curve import CapacityCurve
 from sluice.dataflow.numbers import LARGEST
 from sluice.dataflow.rates import consumed_rate, edge_rates, pass_along, source_arrival_rate
-from sluice.model import Observation, OperatorMetrics
+from sluice.model import Observation, OperatorMetrics, Topology
 from sluice.protocol import Memory
 
 FADING_S = 300.0
@@ -23,7 +24,6 @@ SILENT_S = 300.0
 """An operator that has put out nothing for so long, though it took in records, is taken to filter all."""
 LEAST_FULL = 0.5
 BLOCKED = 0.1
-BLOCKED_GAIN = 0.25
 BACKLOG_S = 2.0
 """A window that begins and ends with so many seconds of load waiting was at its limit throughout."""
 USUAL_FULL = 0.85
@@ -54,7 +54,10 @@ class JobModel:
     flows: Flows
     curves: dict[str, CapacityCurve]
     full: dict[str, float]
-    blocked: dict[str, float]
+    blocking: Blocking
+    topology: Topology
+    backlogs: int
+    """Windows in a row that began and ended with a backlog."""
     at_limit: float | None
     """Load the present configuration was seen to carry at its limit."""
     limit_windows: int
@@ -81,13 +84,20 @@ class JobModel:
         flows = _flows(observation, memory)
         working = _at_work(observation, changed_s)
         limit = _limit(observation, shares) if working else None
-        blocked = _blocked(observation, memory)
-        slowest = _slowest(observation, blocked) if limit is not None and saturates else None
+        backlogs = memory.get("backlogs", 0) * same + 1 if limit is not None else 0
+        blocking = Blocking.from_memory(memory.get("blocking", {}))
+        if blocking.is_felt and backlogs < LIMIT_WINDOWS:
+            # who waits for bursts has a backlog most of the time
+            limit = None
+        slowest = _slowest(observation) if limit is not None and saturates and not blocking.is_felt else None
         full = _full_shares(observation, memory, slowest)
         usual = math.fsum(full.values()) / len(full) if full else USUAL_FULL if saturates else 1.0
         curves = {name: CapacityCurve.from_list(one) for name, one in memory.get("curves", {}).items() if name in now}
         if working:
             curves |= _measured_curves(observation, curves, full, usual, slowest, bends=bends)
+        if saturates:
+            busy = _busy(observation, full, usual)
+            blocking = blocking.learned(observation, busy) if working else blocking.interrupted()
         inputs = _inputs(observation, shares, flows, curves)
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
         limits: list[Limit] = list(memory.get("limits", []))
@@ -95,7 +105,8 @@ class JobModel:
         if limit is not None and doubts and any(inputs.values()):
             windows = min(memory.get("limit_windows", 0) * same + 1, LIMIT_WINDOWS)
             at_limit = limit if at_limit is None else at_limit + (limit - at_limit) / windows
-            promised = min(curves[name].rate(now[name]) / each for name, each in inputs.items() if each > 0)
+            times = {name: each / curves[name].rate(now[name]) for name, each in inputs.items() if each > 0}
+            promised = 1 / longest_time(observation.topology, times, blocking.slack)
             kept = min(1.0, max(LEAST_TRUST, at_limit / promised))
             trust = trust + (kept - trust) / 4 if "limited" in memory else kept
             limits = _with_limit(limits, at_limit, now)
@@ -106,7 +117,9 @@ class JobModel:
             flows=flows,
             curves=curves,
             full=full,
-            blocked=blocked,
+            blocking=blocking,
+            topology=observation.topology,
+            backlogs=backlogs,
             at_limit=at_limit,
             limit_windows=windows,
             limits=limits,
@@ -123,7 +136,8 @@ class JobModel:
             "flows": self.flows,
             "curves": {name: curve.to_list() for name, curve in self.curves.items()},
             "full": self.full,
-            "blocked": self.blocked,
+            "blocking": self.blocking.to_memory(),
+            "backlogs": self.backlogs,
             "at_limit": self.at_limit,
             "limit_windows": self.limit_windows,
             "limits": self.limits,
@@ -278,22 +292,21 @@ def _limit(observation: Observation, shares: Mapping[str, float]) -> float | Non
     return min(carried) if carried else None
 
 
-def _blocked(observation: Observation, memory: Memory) -> dict[str, float]:
-    """Backpressure, smoothed over some windows: what follows a window that fires blocks it for a part of the time."""
-    blocked = {name: share for name, share in memory.get("blocked", {}).items() if name in observation.operators}
-    for name, metrics in observation.operators.items():
-        if metrics.backpressure is not None:
-            before = blocked.get(name, metrics.backpressure)
-            blocked[name] = before + BLOCKED_GAIN * (metrics.backpressure - before)
-    return blocked
+def _busy(observation: Observation, full: Mapping[str, float], usual: float) -> dict[str, float]:
+    """Busy shares, 1 at the limit."""
+    return {
+        name: min(1.0, metrics.busy / full.get(name, usual))
+        for name, metrics in observation.operators.items()
+        if metrics.busy is not None
+    }
 
 
-def _slowest(observation: Observation, blocked: Mapping[str, float]) -> str | None:
+def _slowest(observation: Observation) -> str | None:
     """The busiest operator that nothing downstream holds up, of a job at its limit."""
     busy = {
         name: metrics.busy
         for name, metrics in observation.operators.items()
-        if metrics.busy is not None and blocked.get(name, 0.0) <= BLOCKED
+        if metrics.busy is not None and (metrics.backpressure or 0.0) <= BLOCKED
     }
     if not busy:
         return None

@@ -9,9 +9,16 @@ import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from sluice.dataflow.blocking import busiest_after, longest_time
 from sluice.dataflow.capacity_curve import USELESS_SLOPE
 from sluice.dataflow.job_model import JobModel, is_within
 from sluice.dataflow.numbers import MOST_INSTANCES
+
+WEAK = 0.75
+"""More slack than this hardly ever takes anything away."""
+FEW = 30
+"""Operators that work in turn for which the cheapest way to get them by is searched."""
+MOST_RAISES = 100
 
 
 class _Line(NamedTuple):
@@ -47,21 +54,23 @@ class JobSizing:
         self.most = most
         """The load beyond which more instances do not help."""
         self._idle = {name: 1 for name, each in model.inputs.items() if each <= 0}
+        known = {line.name for line in self._lines}
+        slack = model.blocking.slack
+        self._slack = {name: share for name, share in slack.items() if share < WEAK and name in known}
 
     def carried(self, parallelism: Mapping[str, int]) -> float:
         """The load a configuration carries: that of its slowest operator; at its limit as it was seen."""
         model = self._model
         if model.at_limit is not None and parallelism == model.parallelism:
             return model.at_limit
-        least = 300.0
-        for name, instances, height, below, above, _ in self._lines:
-            count = parallelism[name]
-            if count != instances:
-                distance = math.log(count / instances)
-                height += distance * (above if distance > 0 else below)
-            if height < least:
-                least = height
-        rate = math.exp(least)
+        if not self._lines:
+            return math.exp(300.0)
+        heights = {line.name: _height(line, parallelism[line.name]) for line in self._lines}
+        if self._slack:
+            times = {name: math.exp(-height) for name, height in heights.items()}
+            rate = 1 / longest_time(model.topology, times, self._slack)
+        else:
+            rate = math.exp(min(heights.values()))
         for seen, counts in model.limits:
             if seen < rate and is_within(parallelism, counts):
                 rate = seen
@@ -70,14 +79,50 @@ class JobSizing:
     def sized(self, load: float) -> dict[str, int]:
         """The fewest instances of every operator that carry a load."""
         counts = {**self._model.parallelism, **self._idle}
-        wanted = math.log(max(min(load, self.most), 1e-12))
+        load = max(min(load, self.most), 1e-12)
+        wanted = math.log(load)
+        many = len(self._slack) > FEW
         for name, instances, height, below, above, grows in self._lines:
             missing = wanted - height
-            if missing > 0:
-                counts[name] = _whole(instances * math.exp(min(missing / above, 30.0))) if grows else instances
-            else:
+            if many and name in self._slack:
+                # of two that work in turn each gets half the time
+                missing -= math.log((1 + self._slack[name]) / 2)
+            if missing <= 0:
                 counts[name] = _whole(instances * math.exp(missing / below))
+            else:
+                counts[name] = _whole(instances * math.exp(min(missing / above, 30.0))) if grows else instances
+        return self._raised(counts, 1 / load) if self._slack and not many else counts
+
+    def _raised(self, counts: dict[str, int], time: float) -> dict[str, int]:
+        """With as many more instances as operators that work in turn need to get by with their time.
+
+        Whoever is short of time, or the busiest one after it, grows a little: the one that brings most.
+        """
+        lines = {line.name: line for line in self._lines}
+        times = {name: math.exp(-_height(line, counts[name])) for name, line in lines.items()}
+        for _ in range(MOST_RAISES):
+            after = busiest_after(self._model.topology, times)
+            gains: dict[str, float] = {}
+            for name, share in self._slack.items():
+                if times[name] + after[name].time > (1 + share) * time * (1 + 1e-9):
+                    for each in (name, after[name].name):
+                        if each is not None and lines[each].grows:
+                            gain = times[each] - math.exp(-_height(lines[each], counts[each] + 1))
+                            gains[each] = gains.get(each, 0.0) + gain
+            if not gains:
+                break
+            best = max(gains, key=gains.__getitem__)
+            counts[best] += max(1, counts[best] // 10)
+            times[best] = math.exp(-_height(lines[best], counts[best]))
         return counts
+
+
+def _height(line: _Line, count: int) -> float:
+    """The logarithm of the load that an operator carries with so many instances."""
+    if count == line.instances:
+        return line.height
+    distance = math.log(count / line.instances)
+    return line.height + distance * (line.above if distance > 0 else line.below)
 
 
 def _whole(count: float) -> int:

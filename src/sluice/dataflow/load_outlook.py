@@ -5,14 +5,19 @@ believed that would have been right so far (a regression of what came on what th
 Around it lie the errors this forecast would have made from earlier moments, whole paths of them, those first that began
 like now: so a load that has turned at this height before is expected to turn again, and the band is as wide as the
 load is unpredictable. While there is little past, wide paths of no information stand in.
+
+Whoever forecasts is checked: `Skill` compares what was said of the next window with what came, and with what the load
+before it would have said. Paths that are much worse are not used.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-TREND_STEPS = 4
+TREND_STEPS, LONG_TREND_STEPS = 4, 16
 DAMPING = 0.93
 MOST_PATHS = 10
 LEAST_PATHS = 6
@@ -22,6 +27,45 @@ BEYOND = 1.1
 """A jump seen from another height may not lead further than this beyond the largest load so far."""
 PRIOR_WEIGHT = 4.0
 """So many past moments on which the trend was half right are taken for granted."""
+STEADY = 0.2
+SKILL_FADING = 0.9
+LEAST_CHECKS = 2
+WORSE = 2.0
+UNAVOIDABLE = 0.05
+"""A forecast may be wrong by this part of the usual load, and `WORSE` times as wrong as the load before."""
+
+
+@dataclass(frozen=True)
+class Skill:
+    """Fading sums of what forecasts of the next window were wrong by, what the load before was, and of the loads."""
+
+    forecast: float = 0.0
+    before: float = 0.0
+    load: float = 0.0
+    checks: int = 0
+
+    @staticmethod
+    def from_list(values: Sequence[Any]) -> Skill:
+        return Skill(*values)
+
+    def to_list(self) -> list[float]:
+        return [self.forecast, self.before, self.load, self.checks]
+
+    def checked(self, said: Sequence[float], loads: Sequence[float]) -> Skill:
+        """With the last load: paths are scored as a distribution, so an honest band costs little (CRPS)."""
+        came = loads[-1]
+        wrong = math.fsum(abs(value - came) for value in said) / len(said)
+        spread = math.fsum(abs(a - b) for a in said for b in said) / (2 * len(said) ** 2)
+        return Skill(
+            SKILL_FADING * self.forecast + wrong - spread,
+            SKILL_FADING * self.before + abs(came - loads[-2]),
+            SKILL_FADING * self.load + math.fsum(loads) / len(loads),
+            min(self.checks + 1, LEAST_CHECKS),
+        )
+
+    @property
+    def is_poor(self) -> bool:
+        return self.checks >= LEAST_CHECKS and self.forecast > WORSE * self.before + UNAVOIDABLE * self.load
 
 
 def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
@@ -30,6 +74,16 @@ def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
         return list(loads)
     first = len(loads) % windows_each
     return [math.fsum(loads[at : at + windows_each]) / windows_each for at in range(first, len(loads), windows_each)]
+
+
+def steady_windows(loads: Sequence[float]) -> int:
+    """For how long the load has been about what it is now."""
+    count = 0
+    for load in reversed(loads):
+        if abs(load - loads[-1]) > STEADY * loads[-1]:
+            break
+        count += 1
+    return count
 
 
 def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool = True) -> list[list[float]]:
@@ -42,25 +96,47 @@ def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool
     if not band:
         return [[max(0.0, value) for value in mean]]
     origins = _like_now(past, slopes, steps)
+    largest = max(past)
     errors = [_errors(past, origin, believed * slopes[origin], reach) for origin in origins]
     if len(errors) < LEAST_PATHS:
-        spread = PRIOR_SPREAD * max(now, math.fsum(past) / len(past))
-        roots = [math.sqrt(step / steps) for step in range(1, steps + 1)]
-        errors += [[side * spread * root for root in roots] for side in (-1.0, -0.4, 0.0, 0.4, 1.0)]
-    highest = [max(BEYOND * max(past), (1 + PRIOR_SPREAD) * value) for value in mean]
+        errors += _no_information(max(now, math.fsum(past) / len(past)), steps)
+    highest = [BEYOND * max(largest, value) for value in mean]
     return [
         [min(most, max(0.0, value + error)) for value, error, most in zip(mean, path, highest, strict=True)]
         for path in errors
     ]
 
 
+def unforeseen(now: float, steps: int) -> list[list[float]]:
+    """Paths around a load that stays as it is."""
+    return [[max(0.0, now + error) for error in path] for path in _no_information(now, steps)]
+
+
+def _no_information(load: float, steps: int) -> list[list[float]]:
+    roots = [PRIOR_SPREAD * load * math.sqrt(step / steps) for step in range(1, steps + 1)]
+    return [[side * root for root in roots] for side in (-1.0, -0.4, 0.0, 0.4, 1.0)]
+
+
 def _slopes(past: Sequence[float]) -> list[float]:
-    """Change per step at every moment: two steps against the two that lie `TREND_STEPS` before, as far as known."""
-    slopes = [0.0] * len(past)
-    for at in range(2, len(past)):
-        back = min(TREND_STEPS, at - 1)
-        slopes[at] = (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
-    return slopes
+    """Change per step at every moment: what the last steps and the last four times as many agree on.
+
+    A jump is no trend: just after it the long look says little, and soon the short one says nothing.
+    """
+    return [_agreed(_slope(past, at, TREND_STEPS), _slope(past, at, LONG_TREND_STEPS)) for at in range(len(past))]
+
+
+def _slope(past: Sequence[float], at: int, steps: int) -> float:
+    """Two steps against the two that lie so many before, as far as known."""
+    if at < 2:
+        return 0.0
+    back = min(steps, at - 1)
+    return (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
+
+
+def _agreed(short: float, long: float) -> float:
+    if short * long <= 0:
+        return 0.0
+    return short if abs(short) < abs(long) else long
 
 
 def _believed(past: Sequence[float], slopes: Sequence[float], reach: Sequence[float]) -> float:

@@ -12,20 +12,21 @@ from typing import Any
 
 from sluice.journal.explain import clock
 from sluice.journal.results import CycleReport, RunLog
+from sluice.model import Observation
 
 MOST_DECISIONS = 3
 
 
 @dataclass(frozen=True)
 class DecisionEffect:
-    """One action, until the next one: executor-time it cost (below 0: saved), and windows late before and after it."""
+    """One action, until the next one: executor-time it cost (below 0: saved), and batches late before and after it."""
 
     time_s: float
     before: int
     after: int
     lasted_s: float
     late_before: tuple[int, int]
-    """(late, known) windows since the action before."""
+    """(late, known) batches since the action before."""
     late_after: tuple[int, int]
     reason: str
 
@@ -35,16 +36,16 @@ class DecisionEffect:
 
     @property
     def late_change(self) -> float:
-        """Share of windows that were late, after less before."""
+        """Share of batches that were late, after less before."""
         return _ratio(self.late_after) - _ratio(self.late_before)
 
     def sentence(self) -> str:
         more = "more" if self.executor_s > 0 else "fewer"
         text = f"{clock(self.time_s).strip()} executors {self.before} -> {self.after} for {_lasting(self.lasted_s)}"
-        text += f": {abs(self.executor_s) / 3600:.2f} executor-hours {more}"
+        text += f": {_amount(abs(self.executor_s))} {more}"
         if self.late_before[1] and self.late_after[1]:
             before, after = (f"{late} of {known}" for late, known in (self.late_before, self.late_after))
-            text += f", windows late {before} before and {after} after"
+            text += f", batches late {before} before and {after} after"
         return f"{text}. Why: {self.reason}."
 
 
@@ -59,9 +60,9 @@ class Savings:
     at_minimum_h: float
     most_used: int
     slo_s: float | None
-    windows: int
-    """Those of which the latency is known."""
-    late_windows: int | None
+    batches: int
+    """Those of which the latency is known; 0 without an objective."""
+    late_batches: int | None
     """Null without an objective."""
     decisions: tuple[DecisionEffect, ...]
     price: float | None = None
@@ -81,10 +82,8 @@ class Savings:
         saved = self.at_maximum_h - self.used_h
         text += f". That is {self.saved_ratio:.0%} below the maximum{self._money(saved)}."
         late = "No latency objective was set: nothing is counted as late."
-        if self.late_windows is not None:
-            late = (
-                f"Latency was above the objective of {self.slo_s:g} s in {self.late_windows} of {self.windows} windows."
-            )
+        if self.late_batches is not None:
+            late = f"Late by the objective of {self.slo_s:g} s: {self.late_batches} of {self.batches} batches."
         return [text, late, *(one.sentence() for one in self.decisions)]
 
     def to_data(self) -> dict[str, Any]:
@@ -128,8 +127,8 @@ def savings_of(runs: Sequence[RunLog], price: float | None = None) -> Savings | 
         at_minimum_h=at_minimum_s / 3600,
         most_used=max(_executors(run, report) for run in attached for report in run.reports),
         slo_s=slos[-1] if slos else None,
-        windows=sum(known for _, known in late),
-        late_windows=sum(count for count, _ in late) if slos else None,
+        batches=sum(known for _, known in late),
+        late_batches=sum(count for count, _ in late) if slos else None,
         decisions=_that_mattered(decisions),
         price=price,
     )
@@ -154,9 +153,16 @@ def _window_s(report: CycleReport) -> float:
 
 
 def _late(reports: Sequence[CycleReport], slo_s: float | None) -> tuple[int, int]:
-    """(late, known) windows."""
-    known = [max(samples) for report in reports if (samples := report.cycle.observation.latency_samples_s)]
-    return sum(1 for latency_s in known if slo_s is not None and latency_s > slo_s), len(known)
+    """(late, known) batches, none without an objective; one longer than a window counts when it has ended."""
+    if slo_s is None:
+        return 0, 0
+    seen = [report.cycle.observation for report in reports]
+    known = [latency_s for one in seen if _has_batch(one) for latency_s in one.latency_samples_s]
+    return sum(1 for latency_s in known if latency_s > slo_s), len(known)
+
+
+def _has_batch(observation: Observation) -> bool:
+    return any(metrics.batch_s is not None for metrics in observation.operators.values())
 
 
 def _decisions(run: RunLog) -> list[DecisionEffect]:
@@ -196,6 +202,10 @@ def _that_mattered(decisions: Sequence[DecisionEffect]) -> tuple[DecisionEffect,
 
 def _ratio(late: tuple[int, int]) -> float:
     return late[0] / late[1] if late[1] else 0.0
+
+
+def _amount(executor_s: float) -> str:
+    return f"{executor_s / 3600:.2f} executor-hours" if executor_s >= 360 else f"{executor_s:.0f} executor-seconds"
 
 
 def _lasting(duration_s: float) -> str:

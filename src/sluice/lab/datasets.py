@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.spark.pipeline.definition import OperatorSpec
 from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.pipeline.specs import OperatorSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

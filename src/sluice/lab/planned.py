@@ -22,9 +22,10 @@ def planned_slot_seconds(header: bytes, until_s: float) -> float | None:
 
     A journal may come from anywhere: only what is registered by name is built, and no file that it names is opened.
     """
-    steps = _steps(header)
-    if steps is None:
+    found = _plan(header)
+    if found is None or until_s > found[0]:
         return None
+    _, steps = found
     ends_s = [*(time_s for time_s, _ in steps[1:]), float("inf")]
     return sum(
         slots * max(0.0, min(end_s, until_s) - start_s) for (start_s, slots), end_s in zip(steps, ends_s, strict=True)
@@ -32,7 +33,8 @@ def planned_slot_seconds(header: bytes, until_s: float) -> float | None:
 
 
 @lru_cache(maxsize=32)
-def _steps(header: bytes) -> tuple[tuple[float, int], ...] | None:
+def _plan(header: bytes) -> tuple[float, tuple[tuple[float, int], ...]] | None:
+    """The run's duration, and slots from each time on."""
     try:
         run = RunHeader.model_validate_json(header)
         if not _is_known(run):
@@ -53,7 +55,7 @@ def _steps(header: bytes) -> tuple[tuple[float, int], ...] | None:
         plan = oracle(cell.case_key).plan
     except (ValidationError, SluiceError, ValueError, TypeError, ArithmeticError, MemoryError):
         return None
-    return tuple((time_s, configuration.slots) for time_s, configuration in plan.steps)
+    return run.duration_s or 0.0, tuple((time_s, configuration.slots) for time_s, configuration in plan.steps)
 
 
 def _is_known(run: RunHeader) -> bool:

@@ -1,5 +1,7 @@
 """Measures a pipeline's operators on Spark, one at a time, each with a backlog, at several parallelisms.
 
+They run in this process or, on a cluster, each alone on a worker (`profiling_place`).
+
 An operator's input is what the operators above it make of generated records, computed at once and without streaming, so
 that a fast operator behind a slow one finds enough to do as well. Alone, all CPU time that is used is its own. Where a
 backlog would take too many records (behind a window that emits a handful), capacity is estimated: the slot rate times
@@ -18,13 +20,14 @@ from typing import TYPE_CHECKING
 from sluice.control.engine import wait
 from sluice.errors import BadInputError, SluiceError
 from sluice.lab.datasets import StoredDataset, compute, records_read
+from sluice.lab.profiling_place import ProfilingPlace
 from sluice.lab.simulator import CapacityTable
-from sluice.model import Edge, Target
+from sluice.model import Edge
 from sluice.model.costs import OperatorCosts
 from sluice.placement.request import Profile, ProfiledOperator
-from sluice.processes import cpu_seconds
-from sluice.spark.pipeline.definition import OperatorSpec, Pipeline
+from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.pipeline.specs import OperatorSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,6 +40,11 @@ RECORDS_PER_APPEND = 250_000
 UNPACED_RATE = 100_000.0
 """Records/s of a slot that is not paced, to size its backlog: more than such a slot does."""
 SPARE = 1.3
+WINDOWS = 3
+"""A measurement consists of so many, those without a backlog left out."""
+MOST_ACCUMULATING = 4
+STEADY_GROWTH = 1.1
+"""State has accumulated when it grows by less than this from one window to the next."""
 FIRST_BATCH_TIMEOUT_S = 120.0
 Say = Callable[[str], None]
 
@@ -49,6 +57,10 @@ class MeasurementPlan:
     settle_s: float = 5.0
     measure_s: float = 12.0
     seed: int = 0
+    accumulates: bool = False
+    """Whether state is to reach its size before anything is measured."""
+    unpaced_rate: float = UNPACED_RATE
+    """Records/s of a slot that is not paced, as far as its backlog is concerned."""
 
     def __post_init__(self) -> None:
         if not self.parallelisms or min(self.parallelisms) < 1:
@@ -59,7 +71,8 @@ class MeasurementPlan:
 
     def records_needed(self, spec: OperatorSpec) -> float:
         slot_seconds = sum(self.parallelisms) * (self.settle_s + self.measure_s)
-        return SPARE * (spec.slot_rate or UNPACED_RATE) * slot_seconds
+        slot_seconds += MOST_ACCUMULATING * self.settle_s if self.accumulates else 0.0
+        return SPARE * (spec.slot_rate or self.unpaced_rate) * slot_seconds
 
 
 @dataclass(frozen=True)
@@ -72,7 +85,9 @@ class OperatorMeasurement:
     state_bytes_per_record: float
 
 
-def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: MeasurementPlan, say: Say) -> Profile:
+def profile_job(
+    name: str, job: SparkJob, spark: SparkSession, root: Path, how: MeasurementPlan, place: ProfilingPlace, say: Say
+) -> Profile:
     """The profile of a pipeline at its peak rates. Every operator is measured once, in the order records flow."""
     sample = compute(job, spark, root / "sample", events=SAMPLE_EVENTS, seed=how.seed)
     seen: dict[str, OperatorMeasurement | None] = {}
@@ -85,31 +100,31 @@ def profile_job(name: str, job: SparkJob, spark: SparkSession, root: Path, how: 
             continue
         folder = root / spec.name
         datasets = compute(job, spark, folder / "records", events=math.ceil(events), seed=how.seed)
-        seen[spec.name] = _measure(spec, datasets, spark, folder, how, say)
+        seen[spec.name] = _measure(spec, datasets, folder, how, place, say)
     return _profile(name, job, sample, seen, how)
 
 
 def _measure(
     spec: OperatorSpec,
     datasets: Mapping[str, StoredDataset],
-    spark: SparkSession,
     root: Path,
     how: MeasurementPlan,
+    place: ProfilingPlace,
     say: Say,
 ) -> OperatorMeasurement:
-    from sluice.spark.pipeline.engine import SparkEngine
-
     alone = Pipeline(f"profile-{spec.name}")
     for read in spec.inputs:
         alone.source(read, datasets[read].schema)
     alone.operators[spec.name] = spec
     alone.sink("out", spec.name)
-    engine = SparkEngine(alone, root / "run", slots=max(how.parallelisms), spark=spark)
-    engine.start(Target(parallelism={spec.name: how.parallelisms[0]}))
+    engine = place.engine(alone, root / "run", max(how.parallelisms))
+    engine.start(place.target(engine, spec.name, how.parallelisms[0]))
     try:
         _fill(engine, spec, datasets)
         _wait_for_first_batch(engine, spec)
-        return _measure_each(engine, spec, how, say)
+        if how.accumulates and engine.runtime.queries[spec.name].query.stateful:
+            _accumulate(engine, spec, how)
+        return _measure_each(engine, spec, how, place, say)
     finally:
         engine.stop()
 
@@ -133,35 +148,84 @@ def _wait_for_first_batch(engine: SparkEngine, spec: OperatorSpec) -> None:
         wait(engine, 0.2)
 
 
-def _measure_each(engine: SparkEngine, spec: OperatorSpec, how: MeasurementPlan, say: Say) -> OperatorMeasurement:
+def _accumulate(engine: SparkEngine, spec: OperatorSpec, how: MeasurementPlan) -> None:
+    """Let state grow until it grows no more, or only slowly: access to a small one costs less."""
+    before = 0.0
+    for _ in range(MOST_ACCUMULATING):
+        wait(engine, how.settle_s)
+        state_bytes = engine.observe().operators[spec.name].state_bytes
+        if not state_bytes or state_bytes < STEADY_GROWTH * before:
+            return
+        before = state_bytes
+
+
+def _measure_each(
+    engine: SparkEngine, spec: OperatorSpec, how: MeasurementPlan, place: ProfilingPlace, say: Say
+) -> OperatorMeasurement:
     capacity: dict[int, float] = {}
-    cpu_s, records, io_bytes, state_bytes = 0.0, 0.0, 0.0, 0.0
+    total = Spent()
     for parallelism in how.parallelisms:
-        engine.reconcile(Target(parallelism={spec.name: parallelism}))
+        engine.reconcile(place.target(engine, spec.name, parallelism))
         wait(engine, how.settle_s)
         engine.observe()
-        began_s, cpu_before_s = time.monotonic(), cpu_seconds()
-        wait(engine, how.measure_s)
-        metrics = engine.observe().operators[spec.name]
-        elapsed_s, cpu_after_s = time.monotonic() - began_s, cpu_seconds()
-        if not metrics.input_rate or not metrics.lag:
+        spent = _with_backlog(engine, spec, how, place)
+        if not spent.records:
             raise SluiceError(
-                f"operator {spec.name!r} with parallelism {parallelism}: no backlog left after {elapsed_s:.0f} s; "
+                f"operator {spec.name!r} with parallelism {parallelism}: no backlog left after {how.measure_s:.0f} s; "
                 f"measure for a shorter time"
             )
-        capacity[parallelism] = metrics.input_rate
-        done = metrics.input_rate * elapsed_s
-        records += done
-        cpu_s += (cpu_after_s or 0.0) - (cpu_before_s or 0.0)
-        io_bytes += (metrics.io_rate or 0.0) * elapsed_s
-        state_bytes = metrics.state_bytes or 0.0
-        say(f"{spec.name} with {parallelism}: {metrics.input_rate:,.0f} records/s")
+        capacity[parallelism] = spent.records / spent.elapsed_s
+        total = total.plus(spent)
+        say(f"{spec.name} with {parallelism}: {capacity[parallelism]:,.0f} records/s")
     return OperatorMeasurement(
         capacity=capacity,
-        cpu_s_per_record=cpu_s / records if cpu_s else None,
-        io_bytes_per_record=io_bytes / records,
-        state_bytes_per_record=state_bytes / records,
+        cpu_s_per_record=total.cpu_s / total.records if total.cpu_s else None,
+        io_bytes_per_record=total.io_bytes / total.records,
+        state_bytes_per_record=total.state_bytes / total.records,
     )
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What some time with a backlog took; `state_bytes` is the size of the state at its end."""
+
+    elapsed_s: float = 0.0
+    records: float = 0.0
+    cpu_s: float = 0.0
+    io_bytes: float = 0.0
+    state_bytes: float = 0.0
+
+    def plus(self, later: Spent) -> Spent:
+        return Spent(
+            self.elapsed_s + later.elapsed_s,
+            self.records + later.records,
+            self.cpu_s + later.cpu_s,
+            self.io_bytes + later.io_bytes,
+            later.state_bytes or self.state_bytes,
+        )
+
+
+def _with_backlog(engine: SparkEngine, spec: OperatorSpec, how: MeasurementPlan, place: ProfilingPlace) -> Spent:
+    """Window after window, for as long as there is a backlog."""
+    spent = Spent()
+    for _ in range(WINDOWS):
+        place.begin()
+        began_s = time.monotonic()
+        wait(engine, how.measure_s / WINDOWS)
+        seen = engine.observe()
+        elapsed_s, metrics = time.monotonic() - began_s, seen.operators[spec.name]
+        if not metrics.input_rate or not metrics.lag:
+            break
+        spent = spent.plus(
+            Spent(
+                elapsed_s=elapsed_s,
+                records=metrics.input_rate * elapsed_s,
+                cpu_s=place.cpu_s(seen, elapsed_s) or 0.0,
+                io_bytes=(metrics.io_rate or 0.0) * elapsed_s,
+                state_bytes=metrics.state_bytes or 0.0,
+            )
+        )
+    return spent
 
 
 def _profile(

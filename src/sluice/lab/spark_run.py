@@ -20,15 +20,18 @@ from sluice.model import Target
 from sluice.registry import parameter
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
+from sluice.spark.placed.cluster import YARN
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
     from sluice.lab.generator.producer import GeneratorReport
     from sluice.spark.pipeline.engine import SparkEngine
+    from sluice.spark.real_time.engine import RealTimeEngine
     from sluice.spark.topic.interface import TopicStore
 
 DEFAULT_DURATION_S = 300.0
 DEFAULT_SLOTS = 24
+YARN_EXECUTORS, YARN_SLOTS = 2, 4
 REPORT = "generator.json"
 
 
@@ -44,14 +47,24 @@ class SparkSettings:
     rescale: Literal["live", "repartition"] = parameter("live", "live, or stop and rewrite the state each time")
     keep_output: bool = parameter(False, "keep all the output in its topic; otherwise it is dropped as it comes")
     executor_memory_mb: int = parameter(1024, "memory of an executor on a cluster")
+    executors: int | None = parameter(None, "executors on YARN; a standalone cluster gives one on every worker")
+    executor_slots: int | None = parameter(None, "cores of an executor; default: 4 on YARN, those of its worker else")
+    elastic: bool = parameter(False, "with --placement: request executors when the plan needs more, release idle ones")
     topics: str | None = parameter(None, "kafka://host:port[/prefix][?config=FILE]; without it topics are folders")
+    trigger: Literal["micro-batch", "real-time"] = parameter("micro-batch", "real-time: one query that never waits")
+    real_time_batch_s: float = parameter(10.0, "real-time mode commits so often; rescales wait for it")
     connector: bool = parameter(False, "Spark's own Kafka connector in the session, for sources and sinks that use it")
 
     def __post_init__(self) -> None:
         if self.slots is not None and self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots}")
+        for name in ("executors", "executor_slots"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
         if not (math.isfinite(self.trigger_s) and self.trigger_s > 0):
             raise ValueError(f"trigger_s must be above 0, got {self.trigger_s}")
+        if not self.real_time_batch_s >= 5:
+            raise ValueError(f"real_time_batch_s must be at least 5, got {self.real_time_batch_s}")
         if self.topic_bound_records is not None and self.topic_bound_records < 1:
             raise ValueError(f"topic_bound_records must be at least 1, got {self.topic_bound_records}")
 
@@ -111,24 +124,67 @@ def spark_engine(
     *,
     master: str | None = None,
     placement: SparkPlacement | None = None,
-) -> tuple[SparkEngine, Target]:
+) -> tuple[SparkEngine | RealTimeEngine, Target]:
     """Spark set up for a run, here or on a cluster, and the plan it starts with; an earlier run has its own."""
+    job = spark_job(spec)
+    engine: SparkEngine | RealTimeEngine
+    if settings.trigger == "real-time":
+        engine = real_time_engine(spec, job, settings, root, master=master)
+    else:
+        engine = micro_batch_engine(spec, job, settings, root, master=master, placement=placement)
+    initial = {
+        name: job.initial_parallelism.get(name, engine.graph[name].min_parallelism) for name in engine.graph.names
+    }
+    fitting = Guards(max_slots=engine.slots).fit(Target(parallelism=initial), engine.graph)
+    return engine, fitting
+
+
+def real_time_engine(
+    spec: RunSpec, job: SparkJob, settings: SparkSettings, root: Path, *, master: str | None
+) -> RealTimeEngine:
+    from sluice.spark.kafka.store import KafkaTopics
+    from sluice.spark.real_time.engine import RealTimeEngine
+
+    store = topic_store(job.pipeline, settings.topics, root)
+    if not isinstance(store, KafkaTopics):
+        raise BadInputError("--trigger real-time reads and writes topics of a broker; give --topics kafka://host:port")
+    if master is not None:
+        raise BadInputError(f"--trigger real-time runs with Spark in this process, got --master {master}")
+    return RealTimeEngine(
+        job.pipeline,
+        root,
+        slots=settings.slots or DEFAULT_SLOTS,
+        store=store,
+        batch_s=settings.real_time_batch_s,
+        feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
+    )
+
+
+def micro_batch_engine(
+    spec: RunSpec,
+    job: SparkJob,
+    settings: SparkSettings,
+    root: Path,
+    *,
+    master: str | None,
+    placement: SparkPlacement | None,
+) -> SparkEngine:
     from sluice.spark.kafka import connector
     from sluice.spark.pipeline.engine import SparkEngine
     from sluice.spark.pipeline.query import QuerySettings
 
-    job = spark_job(spec)
     bound = settings.topic_bound_records if settings.topic_bound_records is not None else job.topic_bound_records
-    engine = SparkEngine(
+    return SparkEngine(
         job.pipeline,
         root,
         slots=settings.slots or (DEFAULT_SLOTS if master is None else None),
         master=master,
         places=placement is not None,
+        elastic=placement is not None and placement.elastic,
         capacity=vars(placement.capacity) if placement else None,
         session_settings={
-            **({"spark.executor.memory": f"{settings.executor_memory_mb}m"} if master else {}),
-            **(connector.session_settings() if settings.connector else {}),
+            **(executor_settings(settings, master) if master else {}),
+            **connector.session_settings(kafka=settings.connector, avro=bool(job.pipeline.avro_schemas())),
         },
         settings=QuerySettings(
             trigger_s=settings.trigger_s, topic_bound_records=bound, keep_output=settings.keep_output
@@ -137,11 +193,16 @@ def spark_engine(
         store=topic_store(job.pipeline, settings.topics, root),
         feed=generator(spec, job, root / REPORT) if job.peak_rates else None,
     )
-    initial = {
-        name: job.initial_parallelism.get(name, engine.graph[name].min_parallelism) for name in engine.graph.names
+
+
+def executor_settings(settings: SparkSettings, master: str) -> dict[str, str]:
+    """Spark's names for what an executor is given."""
+    slots = settings.executor_slots or (YARN_SLOTS if master == YARN else None)
+    return {
+        "spark.executor.memory": f"{settings.executor_memory_mb}m",
+        **({"spark.executor.cores": str(slots)} if slots else {}),
+        **({"spark.executor.instances": str(settings.executors or YARN_EXECUTORS)} if master == YARN else {}),
     }
-    fitting = Guards(max_slots=engine.slots).fit(Target(parallelism=initial), engine.graph)
-    return engine, fitting
 
 
 def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStore | None:
@@ -150,10 +211,14 @@ def topic_store(pipeline: Pipeline, topics: str | None, root: Path) -> TopicStor
 
     broker = chosen_broker(pipeline.name, topics, root)
     if broker is None:
+        for name in pipeline.avro_schemas():
+            raise BadInputError(
+                f"{name!r} has an Avro schema, which messages of a broker have; give --topics kafka://…"
+            )
         return None
     from sluice.spark.kafka.store import KafkaTopics
 
-    return KafkaTopics(broker, pipeline.named_topics())
+    return KafkaTopics(broker, pipeline.named_topics(), pipeline.avro_schemas())
 
 
 def generator(spec: RunSpec, job: SparkJob, report: Path) -> GeneratorProcess:

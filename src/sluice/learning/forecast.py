@@ -13,7 +13,7 @@ Every value is first predicted, then learned; so the error is always that of rea
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sluice.model.base import Count, Finite, Frozen, NonNegative
@@ -188,10 +188,12 @@ class EpochLoad:
     """A load that arrives window by window, forecast by epochs of `epoch_s`, aligned to time 0.
 
     The peak of an epoch counts, not its mean: capacity for an epoch is chosen once and must carry its worst window.
+    For what should be large, such as an operator's speed, the `worst` window is the least.
     """
 
     epoch_s: float
     forecaster: Forecaster
+    worst: Callable[[float, float], float] = max
 
     def __post_init__(self) -> None:
         if not 0 < self.epoch_s < math.inf:
@@ -203,7 +205,7 @@ class EpochLoad:
         if state is None or index < state.index:
             return EpochState(index=index, peak=rate)
         if index == state.index:
-            return state.model_copy(update={"peak": max(state.peak, rate)})
+            return state.model_copy(update={"peak": self.worst(state.peak, rate)})
         passed = min(index - state.index, MOST_EPOCHS_AT_ONCE)
         learned = self.forecaster.learned([state.peak] * passed, state.learned)
         return EpochState(index=index, peak=rate, learned=learned)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sluice.errors import BadInputError, missing_extra, unknown_name
-from sluice.learning.instance_sizes import SizeProfile
 from sluice.learning.sampling import Sample
 from sluice.model import InstanceSize
 
@@ -79,18 +78,25 @@ class PerformanceModel:
     def rate(self, size: InstanceSize) -> float:
         return float(self.rates([size])[0])
 
+    def known_rates(self, sizes: Sequence[InstanceSize]) -> list[float]:
+        """As sampled where a size was sampled; as predicted elsewhere. A forest does not pass through its samples."""
+        sampled = {_resources(sample.size): sample.rate for sample in self.samples}
+        return [
+            sampled.get(_resources(size), rate) for size, rate in zip(sizes, self.rates(sizes).tolist(), strict=True)
+        ]
+
     def corrected(self, seen: Sequence[Sample], *, tolerance: float = 0.15) -> PerformanceModel:
         """Refit if production contradicts the model, else the same model.
 
-        Contradiction: the median of seen / predicted is off by more than `tolerance`. What was seen replaces the
+        Contradiction: the median of seen / known is off by more than `tolerance`. What was seen replaces the
         samples of its sizes; the other samples are scaled by that median, the best guess until they are taken anew.
         """
         usable = [sample for sample in seen if sample.rate > 0]
         if not usable:
             return self
-        predicted = self.rates([sample.size for sample in usable])
+        known = self.known_rates([sample.size for sample in usable])
         factor = statistics.median(
-            sample.rate / max(expected, 1e-9) for sample, expected in zip(usable, predicted, strict=True)
+            sample.rate / max(expected, 1e-9) for sample, expected in zip(usable, known, strict=True)
         )
         if abs(factor - 1) <= tolerance:
             return self
@@ -101,18 +107,6 @@ class PerformanceModel:
             if _resources(sample.size) not in replaced
         ]
         return PerformanceModel((*scaled, *usable), self.kind, self.seed)
-
-
-def profile_of(models: Mapping[str, PerformanceModel], sizes: Sequence[InstanceSize]) -> SizeProfile:
-    """What the performance models of a job's operators say about the sizes on offer."""
-    return SizeProfile(
-        {
-            operator: {
-                size.name: rate for size, rate in zip(sizes, model.rates(sizes).tolist(), strict=True) if rate > 0
-            }
-            for operator, model in models.items()
-        }
-    )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ class Operator(Frozen):
     stateful: bool = False
     min_parallelism: Parallelism = 1
     max_parallelism: Parallelism | None = None
+    bound_by: str | None = None
+    """Where something outside of sluice sets the bounds: what that is, for the reasons of targets."""
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:

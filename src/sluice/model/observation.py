@@ -77,6 +77,11 @@ class WorkerMetrics(Frozen):
     task_cpu: NonNegative | None = Field(None, description="cores used by tasks in the JVM")
     cpu: NonNegative | None = Field(None, description="cores used by the worker's whole process tree, Python included")
     net_rate: NonNegative | None = Field(None, description="shuffle bytes fetched from other workers per second")
+    topic_rate: NonNegative | None = Field(None, description="bytes its tasks wrote to topics per second")
+    io_rate: NonNegative | None = Field(None, description="state bytes read and written per second, by its state tasks")
+    cpu_capacity: NonNegative | None = Field(None, description="cores it may use; null: not known")
+    io_capacity: NonNegative | None = Field(None, description="state bytes/s it can read and write; null: not known")
+    net_capacity: NonNegative | None = Field(None, description="bytes/s it can send; null: not known")
 
 
 class PlacedTasks(Frozen):
@@ -84,6 +89,7 @@ class PlacedTasks(Frozen):
 
     placed: Count
     followed: Count
+    displaced: Count = Field(0, description="ran elsewhere because the planned executor was gone")
 
 
 class ActionCost(Frozen):

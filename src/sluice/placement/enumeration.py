@@ -70,6 +70,16 @@ def list_plans(arrays: Arrays, limits: Floats, *, most: int, budget: int) -> tup
     return [*plans[:size]], bool(finished)
 
 
+def count_within(arrays: Arrays, limits: Floats, *, budget: int) -> tuple[int, int, bool]:
+    """How many plans keep the limits, the search nodes it took to see them, and whether that is all of them.
+
+    Unlike `count_plans` it walks the tree, which takes time in proportion to the plans.
+    """
+    no_plans = np.zeros((0, *arrays.pinned.shape), np.int64)
+    size, nodes, finished = search(arrays, limits, np.zeros(3), np.inf, budget, np.zeros((0, 3)), no_plans, 0, True)
+    return int(size), int(nodes), bool(finished)
+
+
 @compiled
 def network_change(arrays: Any, counts: Any, worker: int, layer: int, step: int) -> float:
     """Change of the worker's network load when `step` (+1 or -1) tasks of `layer` come to it."""
@@ -182,9 +192,9 @@ def search(
     """Visit every plan within the limits, most even first; keep those no other plan beats.
 
     `kept` and `plans` hold the costs and counts kept, the first `size` rows given. With `keep_all` every plan is
-    kept until the arrays are full. With a finite `cheapest` only plans with a lower sum of costs are searched, each
-    one found lowering it; no plan costs less than `unavoidable`. Returns (size, nodes visited, finished): not
-    finished if the budget of nodes or the room for plans ran out.
+    kept until the arrays are full, or only counted if they have no room at all. With a finite `cheapest` only plans
+    with a lower sum of costs are searched, each one found lowering it; no plan costs less than `unavoidable`. Returns
+    (size, nodes visited, finished): not finished if the budget of nodes or the room for plans ran out.
     """
     layers, workers = arrays.pinned.shape
     ceiling = limits + arrays.offset + ROUNDING
@@ -265,10 +275,11 @@ def search(
         else:
             if not keep_all:
                 size = _drop_beaten(kept, plans, size, reached)
-            if size == len(kept):
-                return size, nodes, False
-            kept[size] = reached
-            plans[size] = counts
+            if len(kept) > 0:
+                if size == len(kept):
+                    return size, nodes, False
+                kept[size] = reached
+                plans[size] = counts
             size += 1
             cheapest = min(cheapest, total) if np.isfinite(cheapest) else cheapest
             entering = False

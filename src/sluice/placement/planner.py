@@ -41,6 +41,9 @@ class PlacementPlanner:
     """The workers; a function where they come and go."""
     units: Mapping[str, UnitCosts] = field(default_factory=dict)
     pinned: Placement | None = None
+    links: bool = True
+    """Whether records go from task to task; false where they pass through files that all workers share, so that it does
+    not matter to the network which neighbours share a worker."""
 
     def __call__(
         self, graph: Graph, parallelism: Mapping[str, int], observation: Observation | None, current: Placement | None
@@ -65,9 +68,13 @@ class PlacementPlanner:
     def _loads(self, parallelism: Mapping[str, int], observation: Observation | None) -> dict[str, TaskLoad]:
         if observation is None:
             # nothing has run yet: assume that every task takes in the same rate
-            return {name: unit.at(parallelism[name], parallelism[name]) for name, unit in self.units.items()}
+            rates = {name: float(count) for name, count in parallelism.items()}
+            return loads_at(self._linked(self.units), rates, parallelism)
         units = {**observed_unit_costs(observation), **self.units}
-        return loads_at(units, expected_input_rates(observation), parallelism)
+        return loads_at(self._linked(units), expected_input_rates(observation), parallelism)
+
+    def _linked(self, units: Mapping[str, UnitCosts]) -> Mapping[str, UnitCosts]:
+        return units if self.links else without_links(units)
 
 
 def observed_unit_costs(observation: Observation) -> dict[Name, UnitCosts]:
@@ -83,6 +90,11 @@ def observed_unit_costs(observation: Observation) -> dict[Name, UnitCosts]:
             net=(metrics.net_rate or 0.0) / metrics.input_rate,
         )
     return units
+
+
+def without_links(units: Mapping[str, UnitCosts]) -> dict[Name, UnitCosts]:
+    """The same costs where no record goes from one task to another."""
+    return {name: unit.model_copy(update={"net": 0.0}) for name, unit in units.items()}
 
 
 def loads_at(

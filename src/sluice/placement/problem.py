@@ -151,8 +151,9 @@ class PlacementProblem:
         return [layer for layer, name in enumerate(self.operators) if name == operator]
 
 
-def build(request: PlacementRequest) -> PlacementProblem:
-    groups = _heaviest_first(request)
+def build(request: PlacementRequest, *, reordered: bool = True) -> PlacementProblem:
+    """`reordered`: the heaviest operators first, which prunes early (CAPSys 4.4.2); else as the graph lists them."""
+    groups = _heaviest_first(request) if reordered else _groups(request)
     operators = tuple(operator for operator, _ in groups)
     tasks = np.array([group.tasks for _, group in groups], np.int64)
     per_task = np.array([[getattr(group.load, name) for _, group in groups] for name in DIMENSIONS])
@@ -194,18 +195,22 @@ def build(request: PlacementRequest) -> PlacementProblem:
 
 def _heaviest_first(request: PlacementRequest) -> list[tuple[str, TaskGroup]]:
     """Operators (or their groups) by the largest share of any resource they need: heavy ones prune early."""
-    groups = [
-        (name, group)
-        for name in request.graph.names
-        for group in request.groups.get(name)
-        or (TaskGroup(tasks=request.parallelism[name], load=request.loads.get(name, TaskLoad())),)
-    ]
+    groups = _groups(request)
     totals = {d: sum(getattr(group.load, d) * group.tasks for _, group in groups) or 1.0 for d in DIMENSIONS}
 
     def weight(group: TaskGroup) -> float:
         return float(max(getattr(group.load, d) * group.tasks / totals[d] for d in DIMENSIONS))
 
     return sorted(groups, key=lambda named: -weight(named[1]))
+
+
+def _groups(request: PlacementRequest) -> list[tuple[str, TaskGroup]]:
+    return [
+        (name, group)
+        for name in request.graph.names
+        for group in request.groups.get(name)
+        or (TaskGroup(tasks=request.parallelism[name], load=request.loads.get(name, TaskLoad())),)
+    ]
 
 
 def _kind(request: PlacementRequest, worker: Worker) -> tuple[object, ...]:

@@ -6,7 +6,7 @@ Mu et al., "QEScalor: Quantitative Elastic Scaling Framework in Distributed Stre
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sluice.dataflow.numbers import LARGEST, known_sum, listing, number, ratio
@@ -29,6 +29,7 @@ with needs_extra("policy 'qescalor'", "learning"):
         most_capacity,
         plan_horizon,
     )
+    from sluice.learning.sampled_sizes import SampledSizes, load_samples
 
 MAX_MIXES = 200_000
 SLACK = 1.05
@@ -50,7 +51,8 @@ class QEScalor:
     and then waits `catch_up_s` for its action to take effect. While the forecast misses by more than `max_error` on
     average it is not used: the present load, and by how much it usually changes, is planned for all epochs, which is
     reacting. Rates of sizes come from `performance` (else in proportion to the cores), times a factor that production
-    keeps up to date.
+    keeps up to date. With `samples` they come from a model instead, which is refitted when production contradicts it;
+    sizes whose rates are guesses then are sampled again, one per epoch with an instance beside those planned.
     """
 
     horizon: int = parameter(8, "epochs to plan ahead")
@@ -58,6 +60,10 @@ class QEScalor:
     season_s: float = parameter(86_400.0, "time after which the load repeats itself; 0 if it does not")
     prices: str = parameter("one-size", "price table: one-size, example, or a JSON file (see `sluice sizes`)")
     performance: str = parameter("", "JSON file with measured records/s, {operator: {size: rate}}")
+    samples: str = parameter("", "JSON file with samples of sizes, {operator: [{size, rate}]}, instead of performance")
+    forecast_speed: bool = parameter(
+        False, "plan with the operators' speed forecast by epochs too (the paper's OMOPredictor), not with that of now"
+    )
     target_utilisation: float = parameter(0.85, "share of an instance's rate that is planned with")
     band: float = parameter(1.64, "standard deviations of the forecast's error that are planned for on top")
     max_error: float = parameter(0.3, "mean relative error of the forecast above which it is not used")
@@ -78,7 +84,9 @@ class QEScalor:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 < self.target_utilisation <= 1:
             raise ValueError(f"target_utilisation must be in (0, 1], got {self.target_utilisation}")
-        _ = self.sizes, load_profile(self.performance), self.epochs
+        if self.samples and self.performance:
+            raise ValueError(f"samples and performance exclude each other, got {self.samples!r}, {self.performance!r}")
+        _ = self.sizes, load_profile(self.performance), load_samples(self.samples), self.epochs
 
     @property
     def sizes(self) -> tuple[InstanceSize, ...]:
@@ -93,6 +101,11 @@ class QEScalor:
     def epochs(self) -> EpochLoad:
         season = round(self.season_s / self.epoch_s)
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
+
+    @property
+    def speeds(self) -> EpochLoad:
+        """What an operator does over what its profile says, forecast like the load; the slowest window counts."""
+        return replace(self.epochs, worst=min)
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         recommendation, kept = self._decided(observation, memory)
@@ -117,15 +130,14 @@ class QEScalor:
         seen = selectivities(observation)
         selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
         running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
-        factors = {
-            name: factor
-            for name, metrics in observation.operators.items()
-            if (factor := self._calibrated(name, metrics, running[name], memory)) is not None
-        }
         epochs, is_new = self._seen_loads(observation, memory)
+        sampled, factors = self._profiled(observation, running, memory, is_new)
+        speeds = self._seen_speeds(observation, factors, memory)
         kept: dict[str, Any] = {
             "selectivity": selectivity,
             "factors": factors,
+            "sampled": {name: found.to_data() for name, found in sampled.items()},
+            "speeds": {name: state.to_data() for name, state in speeds.items()},
             "mixes": running,
             "epochs": {name: state.to_data() for name, state in epochs.items()},
             "acted_s": memory.get("acted_s"),
@@ -140,10 +152,14 @@ class QEScalor:
         arriving = self._flow(observation, selectivity, {name: [load] for name, load in now.items()})
         ahead = {name: self._ahead(state, now[name]) for name, state in epochs.items()}
         loads = self._flow(observation, selectivity, ahead)
-        known = {name: load for name, load in loads.items() if load is not None and name in factors}
+        known = {
+            name: self._at_speed(load, speeds.get(name), factors[name])
+            for name, load in loads.items()
+            if load is not None and name in factors
+        }
         if not known:
             return Recommendation.hold(f"qescalor: no rate or no load known for any of {len(loads)} operators"), kept
-        options = {name: self._options(name, factors[name]) for name in known}
+        options = {name: self._options(name, sampled, factors[name]) for name in known}
         short = [
             name for name in known if (arriving[name] or [0.0])[0] > _capacity(running[name], options[name]) * SLACK
         ]
@@ -156,6 +172,11 @@ class QEScalor:
 
         plans = {name: self._plan(load, options[name], running[name]) for name, load in known.items()}
         mixes = running | {name: plan.mixes[0] for name, plan in plans.items()}
+        for name, found in sampled.items():
+            if found.stale and not found.under_way and name in known and mixes[name] == running[name]:
+                total = _capacity(running[name], options[name]) / self.target_utilisation
+                kept["sampled"][name] = found.begun(total).to_data()
+                mixes[name] = running[name] | {found.stale[0]: running[name].get(found.stale[0], 0) + 1}
         why = self._reason(epochs, is_new, short, running, mixes, known)
         if mixes == running:
             return Recommendation.hold(f"{why}; all mixes stay", measures), kept
@@ -175,16 +196,75 @@ class QEScalor:
                 return {size: count for size, count in mix.items() if count}
         return {_standard(self.sizes).name: metrics.parallelism}
 
-    def _calibrated(self, name: str, metrics: OperatorMetrics, mix: InstanceMix, memory: Memory) -> float | None:
+    def _profiled(
+        self, observation: Observation, running: Mapping[str, InstanceMix], memory: Memory, is_new: bool
+    ) -> tuple[dict[str, SampledSizes], dict[str, float]]:
+        """Samples of the operators that have some, and production over profile; both learn from this window.
+
+        While a size is being sampled its rate is what is not known, so the factor stays; once production contradicts
+        the samples they are refitted, and the factor begins anew. A mix that is not the recommended one ends sampling.
+        """
+        sampled = dict(load_samples(self.samples))
+        sampled |= {name: SampledSizes.model_validate(data) for name, data in memory.get("sampled", {}).items()}
+        factors: dict[str, float] = {}
+        for name, metrics in observation.operators.items():
+            mix, found = running[name], sampled.get(name)
+            last: float | None = memory.get("factors", {}).get(name)
+            rate = metrics.per_instance_rate()
+            if found is not None and found.under_way:
+                if mix != memory.get("mixes", {}).get(name):
+                    found = found.given_up()
+                elif rate is not None:
+                    found = found.read(rate * metrics.parallelism)
+                sampled[name] = found.ended(self.sizes) if is_new and found.under_way else found
+                factors[name] = 1.0 if last is None else last
+                continue
+            factor = self._calibrated(rate, metrics.parallelism, mix, self._rates(name, sampled), last)
+            if factor is None:
+                continue
+            factors[name] = factor
+            if found is not None:
+                sampled[name] = found.contradicted(mix, self.sizes, factor)
+                if sampled[name] is not found:
+                    factors[name] = 1.0
+        return {name: found for name, found in sampled.items() if name in observation.operators}, factors
+
+    def _calibrated(
+        self, rate: float | None, parallelism: int, mix: InstanceMix, profile: Mapping[str, float], last: float | None
+    ) -> float | None:
         """Production's rate over the profile's; smoothed, and as last known while the operator has nothing to do."""
-        last: float | None = memory.get("factors", {}).get(name)
-        profile = load_profile(self.performance).of(name, self.sizes)
         expected = sum(count * profile.get(size, 0.0) for size, count in mix.items())
-        rate = metrics.per_instance_rate()
-        now = None if rate is None else ratio(rate * metrics.parallelism, expected)
+        now = None if rate is None else ratio(rate * parallelism, expected)
         if now is None or not now * min(profile.values(), default=0.0) > 0:
             return last
         return now if last is None else last + CALIBRATION_GAIN * (now - last)
+
+    def _rates(self, name: str, sampled: Mapping[str, SampledSizes]) -> dict[str, float]:
+        """Records/s of one instance, by size."""
+        if name in sampled:
+            return sampled[name].rates(self.sizes)
+        return load_profile(self.performance).of(name, self.sizes)
+
+    def _seen_speeds(
+        self, observation: Observation, factors: Mapping[str, float], memory: Memory
+    ) -> dict[str, EpochState]:
+        if not self.forecast_speed:
+            return {}
+        saved = {name: EpochState.model_validate(data) for name, data in memory.get("speeds", {}).items()}
+        return {
+            name: self.speeds.seen(saved.get(name), observation.time_s, min(factor, LARGEST))
+            for name, factor in factors.items()
+        }
+
+    def _at_speed(self, load: list[float], state: EpochState | None, factor: float) -> list[float]:
+        """Load of every epoch, larger where the operator is expected to be slower than now."""
+        if state is None or not self.speeds.trusts(state, self.max_error):
+            return load
+        ahead = self.speeds.expected(state, len(load)).mean
+        return [
+            min(value * factor / speed, LARGEST) if speed > 0 else value
+            for value, speed in zip(load, ahead, strict=True)
+        ]
 
     def _seen_loads(self, observation: Observation, memory: Memory) -> tuple[dict[str, EpochState], bool]:
         states, is_new = {}, False
@@ -233,8 +313,8 @@ class QEScalor:
             loads[name] = None if len(whole) < len(sums) else [min(whole[0] + queue, LARGEST), *whole[1:]]
         return loads
 
-    def _options(self, name: str, factor: float) -> list[SizeOption]:
-        profile = load_profile(self.performance).of(name, self.sizes)
+    def _options(self, name: str, sampled: Mapping[str, SampledSizes], factor: float) -> list[SizeOption]:
+        profile = self._rates(name, sampled)
         hours = self.epoch_s / 3600
         return [
             SizeOption(

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sluice.dataflow.flow_plan import Option, Terms, cheapest_plan
+from sluice.dataflow.flow_plan import REACTS_AT, Option, Terms, cheapest_plan
 from sluice.dataflow.job_model import JobModel
 from sluice.dataflow.job_sizing import JobSizing
-from sluice.dataflow.load_outlook import in_steps, outlook
+from sluice.dataflow.load_outlook import Skill, in_steps, outlook, steady_windows, unforeseen
 from sluice.dataflow.numbers import listing, number
 from sluice.model import ActionCost, Observation, Recommendation
 from sluice.protocol import Memory, policy
@@ -26,12 +26,15 @@ WINDOWS_KEPT = 480
 MOST_STEPS = 30
 LEVELS = 9
 IDLE_WINDOWS = 4
-COLD_S = 120.0
-"""A job that keeps up is not changed so soon after its start while operators are unknown."""
+COLD_S = 90.0
+"""A job that keeps up is not changed so soon after its start, if an operator is unknown or a mistake lasts longer."""
 ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
-UNKNOWN_DOWNTIME_S = 15.0
-"""Of an engine that has not acted yet."""
+NO_LESS = 0.95
+LONGER = 3.0
+"""How much further a plan looks at most where the load is steady."""
+UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME = 15.0, 0.15
+"""Of an engine that has not acted yet: so many seconds, or this share of the cooldown somebody found necessary."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ class Sluice:
     drain: bool = parameter(True, "count the backlog there is; off: plan as if there were none")
     action_cost: bool = parameter(True, "count what an action costs on this engine; off: actions are free")
     curve: bool = parameter(True, "learn how capacity bends with parallelism; off: it stays as assumed")
-    saturation: bool = parameter(True, "learn from windows at the limit what a busy share promises; off: all of it")
+    saturation: bool = parameter(
+        True, "learn from windows at the limit and from backpressure what a busy share promises; off: all of it"
+    )
     doubt: bool = parameter(True, "believe what a job at its limit carries rather than the model; off: the model")
 
     def __post_init__(self) -> None:
@@ -87,6 +92,14 @@ class Sluice:
             "idle": min(idle, IDLE_WINDOWS),
         }
         cost = observation.action_cost or ActionCost()
+        horizon = self._horizon(observation.interval_s, cost, steady_windows(loads))
+        skill = Skill.from_list(memory.get("skill", ()))
+        if len(loads) > 1 and model.load is not None and memory.get("said"):
+            skill = skill.checked(memory["said"], loads)
+        paths = self._paths(loads, horizon) if loads else []
+        kept |= {"skill": skill.to_list(), "said": [path[0] for path in paths]}
+        if skill.is_poor:
+            paths = unforeseen(loads[-1], horizon.steps)
         if idle >= IDLE_WINDOWS:
             return _at_rest(observation.parallelism), kept
         if not loads or not any(model.inputs.values()):
@@ -94,19 +107,31 @@ class Sluice:
             return Recommendation.hold(f"sluice: no {unknown} known of any of {len(model.parallelism)} operators"), kept
         if cost.cooling_s > 0:
             return Recommendation.hold(f"sluice: cooldown, {number(cost.cooling_s)} s left"), kept
-        if model.unknown and not model.lag and observation.time_s - first_s < COLD_S:
-            waits = f"waits up to {COLD_S:g} s for figures of {listing(model.unknown)}, for the job keeps up"
-            return Recommendation.hold(f"sluice: {waits}"), kept
-        return self._planned(observation.interval_s, model, loads, cost), kept
+        if (model.unknown or cost.cooldown_s > COLD_S) and not model.lag and observation.time_s - first_s < COLD_S:
+            what = f"figures of {listing(model.unknown)}" if model.unknown else "more than a glance at the job"
+            return Recommendation.hold(f"sluice: waits up to {COLD_S:g} s for {what}, for it keeps up"), kept
+        planned = self._planned(observation.interval_s, model, loads[-1], cost, horizon, paths)
+        if skill.is_poor:
+            planned = planned.model_copy(update={"reason": f"{planned.reason}; forecasts were poor, so it uses none"})
+        return planned, kept
 
-    def _planned(self, interval_s: float, model: JobModel, loads: list[float], cost: ActionCost) -> Recommendation:
-        now, horizon = model.parallelism, self._horizon(interval_s, cost)
+    def _planned(
+        self,
+        interval_s: float,
+        model: JobModel,
+        load: float,
+        cost: ActionCost,
+        horizon: _Horizon,
+        paths: list[list[float]],
+    ) -> Recommendation:
+        now = model.parallelism
         bound_s = cost.cooldown_s + horizon.downtime_s + horizon.start_s
         sizing = JobSizing(model, self.caution * bound_s / (bound_s + self.objective_s))
-        paths = self._paths(loads, horizon)
         lag = model.lag if self.drain else 0.0
         low, high = min(map(min, paths)), max(map(max, paths))
         usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
+        # lateness is as dear as the job is large now, also where less is expected
+        usual = max(usual, load)
         whole_job = float(sum(sizing.sized(usual).values()))
         terms = Terms(
             step_s=horizon.windows * interval_s,
@@ -117,15 +142,21 @@ class Sluice:
             late_price=self.late_price * whole_job,
             action_price=whole_job * (horizon.downtime_s + ACTION_PRICE * interval_s),
             slots_per_rate=whole_job / usual,
+            most_rate=sizing.most,
+            is_behind=lag > REACTS_AT * self.objective_s * load,
         )
         most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
         candidates = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
         options = [Option(float(sum(each.values())), sizing.carried(each)) for each in candidates]
         present = Option(float(sum(now.values())), sizing.carried(now))
+        if terms.is_behind:
+            # whoever is behind does not shrink, except for instances that bring nothing
+            kept = [n for n, option in enumerate(options) if option.rate >= NO_LESS * min(present.rate, sizing.most)]
+            candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
         ahead_s = horizon.steps * terms.step_s
-        facts = f"load {number(loads[-1])} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
+        facts = f"load {number(load)} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
         facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {number(present.rate)}"
         notes = _notes(model, sizing, high)
         if best.option is None or best.wait_steps or candidates[best.option] == now:
@@ -141,15 +172,20 @@ class Sluice:
         reason = f"{_changes(now, chosen)}: {facts}, {option.slots:.0f} carry {number(option.rate)}, {late}"
         return Recommendation(parallelism=chosen, reason=f"sluice: {reason}; an outlook {limit} would have held{notes}")
 
-    def _horizon(self, interval_s: float, cost: ActionCost) -> _Horizon:
-        """Two windows, the cooldown, the stop itself, and the time in which its lateness is earned back."""
+    def _horizon(self, interval_s: float, cost: ActionCost, steady_windows: int) -> _Horizon:
+        """Two windows, the cooldown, the stop itself, and the time in which its lateness is earned back.
+
+        Longer where the load has been steady for longer: what has lasted is likely to last as long again.
+        """
         downtime_s = start_s = 0.0
         if self.action_cost:
-            downtime_s = UNKNOWN_DOWNTIME_S if cost.downtime_s is None else cost.downtime_s
+            unknown_s = max(UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME * cost.cooldown_s)
+            downtime_s = unknown_s if cost.downtime_s is None else cost.downtime_s
             start_s = cost.start_s or 0.0
         stopped_s = downtime_s + start_s
         late_s = 2 * stopped_s**2 / (stopped_s + self.objective_s)
         whole_s = 2 * interval_s + cost.cooldown_s + stopped_s + self.late_price * late_s
+        whole_s = max(whole_s, min(steady_windows * interval_s, LONGER * whole_s))
         windows = max(1, round(whole_s / interval_s / MOST_STEPS))
         steps = min(2 * MOST_STEPS, max(2, math.ceil(whole_s / (windows * interval_s))))
         return _Horizon(steps, windows, downtime_s, start_s)

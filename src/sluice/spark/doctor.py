@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sluice.errors import BadInputError
 from sluice.spark.session import NEEDED_SPARK, java_command, java_home_problem
 
 Verdict = Literal["ok", "warning", "problem"]
@@ -55,13 +56,35 @@ class Finding:
     advice: str = ""
 
 
-def diagnose(folder: Path) -> list[Finding]:
+@dataclass(frozen=True, kw_only=True)
+class Versions:
+    """What is to be used elsewhere, or later; null: what is here."""
+
+    spark: str | None = None
+    java: str | None = None
+    python: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, version in vars(self).items():
+            if version is not None and not re.fullmatch(r"\d+(\.\d+)*", version):
+                raise BadInputError(f"--{name} must be a version such as 3.5.9 or 17, got {version!r}")
+        if self.spark is not None and "." not in self.spark:
+            raise BadInputError(f"--spark must be a version such as 3.5 or 3.5.9, got {self.spark!r}")
+
+
+INSTALLED = Versions()
+
+
+def diagnose(folder: Path, given: Versions = INSTALLED) -> list[Finding]:
     """All checks; `folder` is where topics and checkpoints are going to be."""
-    spark = _version("pyspark")
+    spark = given.spark or _version("pyspark")
+    python = tuple(map(int, given.python.split("."))) if given.python else sys.version_info[:3]
+    java = given.java
     checks: list[tuple[str, Callable[[], Finding]]] = [
         ("Spark", lambda: judge_spark(spark)),
-        ("Java", lambda: check_java(spark)),
-        ("Python", lambda: judge_python(sys.version_info[:3], spark)),
+        ("SPARK_HOME", lambda: judge_spark_home(os.environ.get("SPARK_HOME"), spark)),
+        ("Java", lambda: check_java(spark) if java is None else judge_java(f'version "{java}"', spark)),
+        ("Python", lambda: judge_python(python, spark)),
         ("packages", lambda: judge_packages({name: _version(name) for name in ("pyarrow", "pandas")})),
         ("memory", check_memory),
         ("cores", check_cores),
@@ -81,6 +104,24 @@ def judge_spark(version: str | None) -> Finding:
         advice = f"attach and submit work; pipelines ('sluice run --engine spark') need pyspark {NEEDED_SPARK}"
         return Finding("Spark", "warning", f"pyspark {version}", advice)
     return Finding("Spark", "ok", f"pyspark {version}")
+
+
+def judge_spark_home(home: str | None, spark: str | None) -> Finding:
+    """`sluice submit` runs the Spark of SPARK_HOME where it is set, and pyspark must fit it."""
+    if not home:
+        return Finding("SPARK_HOME", "ok", "not set")
+    jars = [
+        re.fullmatch(r"spark-core_[\d.]+-([\d.]+\d)\.jar", path.name) for path in Path(home, "jars").glob("spark-*")
+    ]
+    version = next((found[1] for found in jars if found), None)
+    if version is None:
+        return Finding("SPARK_HOME", "problem", f"no Spark in {home}", "set it to the folder of a Spark, or unset it")
+    if _line(version) not in SUPPORTED:
+        return Finding("SPARK_HOME", "problem", f"Spark {version}", judge_spark(version).advice)
+    if spark is not None and _line(version) != _line(spark):
+        advice = f"pyspark is {spark}: install pyspark {_line(version)}, or unset SPARK_HOME"
+        return Finding("SPARK_HOME", "problem", f"Spark {version}", advice)
+    return Finding("SPARK_HOME", "ok", f"Spark {version}")
 
 
 def check_java(spark: str | None) -> Finding:
@@ -112,7 +153,7 @@ def judge_java(said: str, spark: str | None = None) -> Finding:
     return Finding("Java", "ok", f"Java {major}")
 
 
-def judge_python(version: tuple[int, int, int], spark: str | None = None) -> Finding:
+def judge_python(version: tuple[int, ...], spark: str | None = None) -> Finding:
     found, line = ".".join(map(str, version)), _known_line(spark)
     for who, oldest in (("sluice", OLDEST_PYTHON), (f"Spark {line}", SUPPORTED[line].oldest_python)):
         if version[:2] < oldest:

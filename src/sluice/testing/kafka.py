@@ -16,9 +16,21 @@ SILENCE_S = 60.0
 def make_topic(bootstrap: str, name: str, partitions: int) -> None:
     from confluent_kafka import admin
 
-    client = admin.AdminClient({"bootstrap.servers": bootstrap})
-    (made,) = client.create_topics([admin.NewTopic(name, partitions)]).values()  # type: ignore[attr-defined]
-    made.result(SILENCE_S)
+    with admin.AdminClient({"bootstrap.servers": bootstrap}) as client:
+        (made,) = client.create_topics([admin.NewTopic(name, partitions)]).values()  # type: ignore[attr-defined]
+        made.result(SILENCE_S)
+
+
+def write_values(bootstrap: str, topic: str, values: list[bytes]) -> None:
+    """As any program would: no transaction, partitions as they come."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in values:
+        producer.produce(topic, value)
+    left = producer.flush(SILENCE_S)
+    producer.close()
+    assert left == 0, f"{left} messages were not written"
 
 
 def read_values(bootstrap: str, topic: str, *, until: int | None = None) -> list[bytes]:

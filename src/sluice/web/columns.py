@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from typing import Any
+from collections.abc import Iterator
 
 UNKNOWN = math.nan
+LARGEST = 1e300
+"""Beyond it the rounding of a number may end outside of what JSON has."""
 NAMES = ("time_s", "arriving", "read", "slots", "target", "latency_s")
 
 
@@ -45,6 +47,29 @@ class Columns:
         """The newest known values."""
         return [value for value in self._values[name][-count:] if not math.isnan(value)]
 
+    def at(self, name: str, row: int) -> float:
+        return self._values[name][row]
+
+    def share_above(self, name: str, limit: float) -> float | None:
+        """Of the time in which it is known."""
+        above = known = 0.0
+        for duration_s, value in self._known(name):
+            known += duration_s
+            above += duration_s * (value > limit)
+        return above / known if known else None
+
+    def total(self, name: str) -> float | None:
+        """A rate over all its time; null if it was never known."""
+        found = [duration_s * value for duration_s, value in self._known(name)]
+        return sum(found) if found else None
+
+    def _known(self, name: str) -> Iterator[tuple[float, float]]:
+        before_s = 0.0
+        for time_s, value in zip(self._values["time_s"], self._values[name], strict=True):
+            if value == value:
+                yield time_s - before_s, value
+            before_s = time_s
+
     def picture(self, points: int, since_s: float = 0.0, first: int = 0) -> dict[str, list[float | None]]:
         """At most so many rows, from a time or a row on: means of rates and slots, the largest latency."""
         times_s = self._values["time_s"]
@@ -68,20 +93,11 @@ def _merged(values: array[float], *, largest: bool) -> float | None:
     known = [value for value in values if value == value]
     if not known:
         return None
-    return short(max(known) if largest else math.fsum(known) / len(known))
+    return short(max(known) if largest else sum(known) / len(known))
 
 
 def short(value: float | None) -> float | None:
     """Five significant digits; null for what is no number."""
-    if value is None or not math.isfinite(value):
+    if value is None or not abs(value) < LARGEST:
         return None
     return float(f"{value:.5g}")
-
-
-def plain(data: Any) -> Any:
-    """JSON data without numbers that JSON does not have."""
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {str(key): plain(value) for key, value in data.items()}
-    return [plain(value) for value in data] if isinstance(data, list | tuple) else data

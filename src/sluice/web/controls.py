@@ -15,8 +15,9 @@ from starlette.responses import JSONResponse
 from sluice.errors import BadInputError
 from sluice.journal.records import Choice, Control
 from sluice.model.base import Frozen, Name, Parallelism
-from sluice.web.library import Library, Shelf
+from sluice.web.library import Library
 from sluice.web.security import token_problem
+from sluice.web.shelf import Shelf
 
 MOST_BYTES = 65_536
 ELSEWHERE = "this journal is written by another process, or by none: controls act on loops of this one only"

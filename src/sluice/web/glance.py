@@ -6,16 +6,19 @@ What is opened to be read in full goes through `sluice.journal.records`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+Instances = Annotated[int, Meta(ge=0, le=10**12)]
+"""Integers without bounds would end as floats that have some."""
 
 
 class Metrics(Struct, gc=False):
     """One operator in one window."""
 
-    parallelism: int
+    parallelism: Instances
     input_rate: float | None = None
     output_rate: float | None = None
     output_rates: dict[str, float] | None = None
@@ -26,6 +29,8 @@ class Metrics(Struct, gc=False):
     lag_rate: float | None = None
     arrival_rate: float | None = None
     latency_s: float | None = None
+    state_bytes: float | None = None
+    batch_s: float | None = None
 
     @property
     def capacity(self) -> float | None:
@@ -48,13 +53,13 @@ class GlanceWindow(Struct, gc=False):
 class Counts(Struct, gc=False):
     """A target, without its placement."""
 
-    parallelism: dict[str, int]
+    parallelism: dict[str, Instances]
 
 
 class CycleGlance(Struct, gc=False, tag_field="kind", tag="cycle"):
     """One turn of the loop."""
 
-    cycle: int
+    cycle: Instances
     time_s: float
     observation: GlanceWindow
     action: str
@@ -112,7 +117,7 @@ class HeaderGlance(Struct, gc=False, tag_field="kind", tag="run"):
 class OutcomeGlance(Struct, gc=False, tag_field="kind", tag="outcome"):
     """What came of an action."""
 
-    cycle: int
+    cycle: Instances
     status: str
 
 
@@ -133,7 +138,7 @@ class EndGlance(Struct, gc=False, tag_field="kind", tag="end"):
 class Rates(Struct, gc=False):
     """What the time lines and the samples need of an operator."""
 
-    parallelism: int
+    parallelism: Instances
     input_rate: float | None = None
     true_input_rate: float | None = None
     busy: float | None = None
@@ -151,7 +156,7 @@ class RatesWindow(Struct, gc=False):
 class CycleRow(Struct, gc=False, tag_field="kind", tag="cycle"):
     """A cycle of the past: a row of the time lines."""
 
-    cycle: int
+    cycle: Instances
     time_s: float
     observation: RatesWindow
     action: str

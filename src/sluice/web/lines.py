@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-BLOCK = 8_000_000
+BLOCK = 1_000_000
 LONGEST_LINE = 16_000_000
 """A line longer than this is no record; what it holds is not kept."""
+SHORT_BLOCK = 65_536
+HEADER = b'{"kind":"run"'
 OVERLONG = b"(a line of more than 16 MB)"
 
 
@@ -21,6 +23,11 @@ class JournalLines(Protocol):
         ...
 
     def read(self, handle: int) -> bytes: ...
+
+    @property
+    def position(self) -> int:
+        """Where the next fresh line begins, in handles."""
+        ...
 
     @property
     def began_anew(self) -> bool:
@@ -42,7 +49,7 @@ class FileLines:
 
     def fresh(self) -> Iterator[tuple[int, bytes]]:
         self.began_anew = self._reopen()
-        while block := os.pread(self._file, BLOCK, self._offset + len(self._rest)) if self._file >= 0 else b"":
+        while block := self._block(self._offset + len(self._rest), BLOCK):
             *lines, torn = (self._rest + block).split(b"\n")
             for line in lines:
                 at, self._offset = self._offset, self._offset + len(line) + 1
@@ -53,18 +60,46 @@ class FileLines:
                 self._offset, self._rest, self._skips = self._offset + len(torn), b"", True
 
     def read(self, handle: int) -> bytes:
-        data = b""
-        while b"\n" not in data and len(data) <= LONGEST_LINE:
-            block = os.pread(self._file, 65_536, handle + len(data))
-            if not block:
+        parts = []
+        for start in range(handle, handle + LONGEST_LINE, SHORT_BLOCK):
+            block = self._block(start, SHORT_BLOCK)
+            part, newline, _ = block.partition(b"\n")
+            parts.append(part)
+            if newline or len(block) < SHORT_BLOCK:
                 break
-            data += block
-        return data.partition(b"\n")[0]
+        return b"".join(parts)
+
+    def bytes_at(self, start: int, count: int) -> bytes:
+        """So many, or those that are there."""
+        parts = []
+        while count > 0 and (part := self._block(start, count)):
+            parts.append(part)
+            start, count = start + len(part), count - len(part)
+        return b"".join(parts)
+
+    @property
+    def size(self) -> int:
+        """Of the file as it is now; 0 if there is none."""
+        self._reopen()
+        return os.fstat(self._file).st_size if self._file >= 0 else 0
+
+    @property
+    def position(self) -> int:
+        return self._offset
+
+    def _block(self, start: int, count: int) -> bytes:
+        try:
+            return os.pread(self._file, count, start) if self._file >= 0 else b""
+        except OSError:
+            return b""
 
     def close(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def __del__(self) -> None:
+        self.close()
 
     def _reopen(self) -> bool:
         try:
@@ -77,7 +112,8 @@ class FileLines:
         was_open = self._file >= 0
         self.close()
         try:
-            self._file = os.open(self._path, os.O_RDONLY)
+            # a pipe must not keep a page waiting for who writes into it
+            self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
             return False
         self._inode = os.fstat(self._file).st_ino
@@ -86,28 +122,37 @@ class FileLines:
 
 
 class MemoryLines:
-    """JournalLines as they are appended by this process; handles count them."""
+    """Lines as they are appended by this process; handles count them. Headers and the newest are kept."""
 
     began_anew = False
 
-    def __init__(self, most: int = 200_000) -> None:
+    def __init__(self, most: int = 20_000) -> None:
         self._lines: dict[int, bytes] = {}
         self._count = 0
         self._taken = 0
         self._most = most
 
-    def append(self, line: bytes) -> None:
+    def append(self, line: bytes) -> int:
+        """Its handle."""
         self._lines[self._count] = line
         self._count += 1
-        self._lines.pop(self._count - self._most, None)
+        oldest = self._count - self._most - 1
+        if not self._lines.get(oldest, HEADER).startswith(HEADER):
+            del self._lines[oldest]
+        return self._count - 1
 
     def fresh(self) -> Iterator[tuple[int, bytes]]:
         while self._taken < self._count:
             number, self._taken = self._taken, self._taken + 1
-            yield number, self._lines.get(number, b"")
+            if (line := self._lines.get(number)) is not None:
+                yield number, line
 
     def read(self, handle: int) -> bytes:
         return self._lines.get(handle, b"")
+
+    @property
+    def position(self) -> int:
+        return self._taken
 
 
 def is_recent(path: Path, now_s: float, within_s: float) -> bool:
@@ -115,6 +160,3 @@ def is_recent(path: Path, now_s: float, within_s: float) -> bool:
         return now_s - path.stat().st_mtime < within_s
     except OSError:
         return False
-
-
-LineSource = Callable[[], JournalLines]

@@ -50,19 +50,20 @@ class Guarded:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        problem = self.problem(Headers(scope=scope))
+        problem = self.problem(Headers(scope=scope), is_page=scope["path"] == "/" and scope["method"] == "GET")
         app = self._app if problem is None else JSONResponse({"error": problem}, status_code=403)
         await app(scope, receive, send_guarded)
 
-    def problem(self, headers: Headers) -> str | None:
-        """Why a request with these headers is refused."""
+    def problem(self, headers: Headers, *, is_page: bool = False) -> str | None:
+        """Why a request with these headers is refused; a link that stands elsewhere may open the page itself."""
         host = headers.get("host", "")
         if not self._is_ours(host):
             return f"host {host[:100]!r} is not one of this page; add it with --allow-host"
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return "requests from other origins are refused"
-        if headers.get("sec-fetch-site", "none") not in SAME:
+        is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+        if headers.get("sec-fetch-site", "none") not in SAME and not (is_page and is_link):
             return "requests from other sites are refused"
         return None
 

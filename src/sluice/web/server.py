@@ -11,6 +11,7 @@ from typing import Any
 from sluice.control.switches import Switchboard
 from sluice.errors import BadInputError, needs_extra
 from sluice.journal.file import FileJournal, Journal, MemoryJournal
+from sluice.journal.records import AnyRecord
 
 with needs_extra("the dashboard", "dashboard"):
     import uvicorn
@@ -75,9 +76,13 @@ def watched_journal(journal: Journal, library: Library, title: str, switches: Sw
         return lambda: None
     if isinstance(journal, MemoryJournal):
         lines = MemoryLines()
-        for record in journal.records:
+
+        def keep(record: AnyRecord) -> None:
             lines.append(record.to_json().encode())
-        journal.on_append = lambda record: lines.append(record.to_json().encode())
+
+        for record in journal.records:
+            keep(record)
+        journal.on_append = keep
         library.add(title, lines, switches=switches)
 
         def release() -> None:
@@ -89,6 +94,10 @@ def watched_journal(journal: Journal, library: Library, title: str, switches: Sw
 
 def _listen(host: str, port: int | None) -> socket.socket:
     """Without a port the usual one, or any that is free."""
+    if not host.strip():
+        raise BadInputError(
+            f"the dashboard needs an address to listen on, got {host!r}; 0.0.0.0 is all of this machine's"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for tried in (DEFAULT_PORT, 0) if port is None else (port,):
         found = socket.socket(family, socket.SOCK_STREAM)

@@ -5,52 +5,59 @@ Names are values here, never keys: a page that looked one up in an object could 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
-from sluice.web.columns import plain, short
+from sluice.web.columns import short
 from sluice.web.glance import CycleGlance, Metrics
 from sluice.web.state import MOST_OPERATORS, JournalState
-from sluice.web.verdict import verdict
+from sluice.web.text import NAME, clipped
+from sluice.web.verdict import past_verdict, verdict
 
 MOST_WORKERS = 500
+LARGEST = 1e15
+"""Of numbers that are taken from parts whose types nobody checks."""
 
 
-def snapshot(state: JournalState, price: float | None = None) -> dict[str, Any]:
-    """All but the time lines and the decisions, which have calls of their own."""
+def snapshot(
+    state: JournalState, price: float | None = None, *, is_whole: bool = True, is_over: bool = False
+) -> dict[str, Any]:
+    """All but time lines and decisions, which have calls of their own; without costs while more is to be read."""
     latest = _latest(state)
-    said = verdict(state)
+    said = past_verdict(state) if is_over and state.last is not None else verdict(state)
     return {
         "version": state.version,
-        "cycles": len(state.columns),
-        "runs": state.runs,
+        "cycles": len(state.columns) if is_whole or state.last is None else state.last.cycle + 1,
         "head": _head(state),
         "verdict": {"word": said.word, "good": said.good, "sentence": said.sentence},
-        "time_s": state.columns.last("time_s")[-1] if len(state.columns) else None,
+        "time_s": short(state.columns.last("time_s")[-1]) if len(state.columns) else None,
         "operators": _operators(state.last) if state.last else [],
         "edges": _edges(state),
         "placement": _placement(latest),
         "curves": _curves(state, latest),
         "forecast": _forecast(latest),
         "shadow": _shadow(latest),
-        "costs": _costs(state, price),
+        "costs": _costs(state, price) if is_whole else None,
         "recommendation": _text(_at(latest, "recommendation", "reason")),
         "problem": _text(latest.get("problem")),
         "problems": state.problems,
         "ended": state.end is not None,
-        "error": state.end.error if state.end else None,
+        "error": _text(state.end.error) if state.end else None,
         "bad_lines": {"count": state.bad_lines, "first": state.bad},
     }
 
 
 def _latest(state: JournalState) -> dict[str, Any]:
     """The newest cycle, whole: parts that only some versions write are taken from it with care."""
-    if not len(state.handles):
-        return {}
+    return _decoded(state.line_of(len(state.handles) - 1)) if len(state.handles) else {}
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(state.line_of(len(state.handles) - 1))
-    except msgspec.MsgspecError:
+        found = msgspec.json.decode(line)
+    except (msgspec.MsgspecError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -60,10 +67,10 @@ def _head(state: JournalState) -> dict[str, Any]:
     if header is None:
         return {"engine": "unknown", "pipeline": "unknown", "policy": "unknown", "slo_s": None, "shared": False}
     return {
-        "engine": header.engine,
-        "pipeline": header.pipeline.label,
-        "policy": header.policy.label,
-        "workload": header.workload.label if header.workload else None,
+        "engine": clipped(header.engine, NAME),
+        "pipeline": clipped(header.pipeline.label, NAME),
+        "policy": clipped(header.policy.label, NAME),
+        "workload": clipped(header.workload.label, NAME) if header.workload else None,
         "slo_s": header.slo_s,
         "interval_s": header.interval_s,
         "duration_s": header.duration_s,
@@ -79,7 +86,7 @@ def _operators(last: CycleGlance) -> list[dict[str, Any]]:
 
 def _operator(name: str, metrics: Metrics, last: CycleGlance) -> dict[str, Any]:
     return {
-        "name": name,
+        "name": clipped(name, NAME),
         "instances": metrics.parallelism,
         "target": last.target.parallelism.get(name),
         "busy": short(metrics.busy),
@@ -101,7 +108,11 @@ def _edges(state: JournalState) -> list[dict[str, Any]]:
     if not ends and state.header and state.header.graph:
         ends = [(edge.source, edge.target) for edge in state.header.graph.edges]
     return [
-        {"from": source, "to": target, "rate": short(_edge_rate(seen.operators[source], target))}
+        {
+            "from": clipped(source, NAME),
+            "to": clipped(target, NAME),
+            "rate": short(_edge_rate(seen.operators[source], target)),
+        }
         for source, target in ends[: 4 * MOST_OPERATORS]
         if source in seen.operators and target in seen.operators
     ]
@@ -119,19 +130,25 @@ def _placement(latest: dict[str, Any]) -> dict[str, Any] | None:
     actual = _ran(latest)
     if planned is None and actual is None:
         return None
-    workers = sorted({*(planned or {}), *(actual or {})})[:MOST_WORKERS]
+    workers = sorted({*(planned or {}), *(actual or {})}, key=_numbered)[:MOST_WORKERS]
     return {
         "knows_actual": actual is not None,
         "knows_planned": planned is not None,
         "workers": [
             {
-                "name": worker,
+                "name": clipped(worker, NAME),
                 "planned": _listed((planned or {}).get(worker, {})),
                 "actual": _listed((actual or {}).get(worker, {})),
             }
             for worker in workers
         ],
     }
+
+
+def _numbered(name: str) -> list[tuple[int, str]]:
+    """For an order in which `w2` comes before `w10`."""
+    parts = re.split(r"([0-9]{1,15})", name[:200])
+    return [(int(part), "") if number % 2 else (-1, part) for number, part in enumerate(parts)]
 
 
 def _ran(latest: dict[str, Any]) -> dict[str, dict[str, int]] | None:
@@ -153,7 +170,7 @@ def _ran(latest: dict[str, Any]) -> dict[str, dict[str, int]] | None:
         worker: {
             operator: round(count * target[operator] / total[operator])
             for operator, count in tasks.items()
-            if isinstance(target.get(operator), int)
+            if isinstance(target.get(operator), int) and abs(target[operator]) < LARGEST
         }
         for worker, tasks in seen.items()
     }
@@ -164,18 +181,22 @@ def _tasks(placement: Any) -> dict[str, dict[str, int]] | None:
     if not isinstance(tasks, dict):
         return None
     return {
-        worker: {name: count for name, count in found.items() if isinstance(count, int) and count > 0}
+        worker: {name: count for name, count in found.items() if isinstance(count, int) and 0 < count < LARGEST}
         for worker, found in tasks.items()
         if isinstance(found, dict)
     }
 
 
 def _listed(counts: dict[str, int]) -> list[dict[str, Any]]:
-    return [{"operator": name, "tasks": count} for name, count in list(counts.items())[:MOST_OPERATORS]]
+    return [
+        {"operator": clipped(name, NAME), "tasks": count} for name, count in sorted(counts.items())[:MOST_OPERATORS]
+    ]
 
 
 def _curves(state: JournalState, latest: dict[str, Any]) -> list[dict[str, Any]]:
     learned = _at(latest, "recommendation", "learned", "curves")
+    if not learned and state.learned_handle >= 0:
+        learned = _at(_decoded(state.read(state.learned_handle)), "recommendation", "learned", "curves")
     learned = learned if isinstance(learned, dict) else {}
     names = [*state.last.observation.operators] if state.last else []
     curves = []
@@ -187,7 +208,7 @@ def _curves(state: JournalState, latest: dict[str, Any]) -> list[dict[str, Any]]
         ]
         model = _band(learned.get(name), "parallelism")
         if samples or model:
-            curves.append({"operator": name, "samples": samples, "model": model})
+            curves.append({"operator": clipped(name, NAME), "samples": samples, "model": model})
     return curves
 
 
@@ -203,8 +224,8 @@ def _band(data: Any, axis: str) -> dict[str, Any] | None:
     lists = [part for part in parts.values() if isinstance(part, list)]
     if len(lists) < 4 or len({len(part) for part in lists}) != 1:
         return None
-    numbers = all(isinstance(value, int | float) for part in lists for value in part)
-    return plain(parts) if numbers else None
+    numbers = all(isinstance(value, int | float) and abs(value) < LARGEST for part in lists for value in part)
+    return parts if numbers else None
 
 
 def _shadow(latest: dict[str, Any]) -> list[dict[str, Any]]:
@@ -221,11 +242,11 @@ def _opinion(name: str, advice: dict[str, Any], now: dict[str, Any]) -> dict[str
     wanted = advice.get("parallelism")
     wanted = wanted if isinstance(wanted, dict) else {}
     changes = [
-        {"operator": operator, "now": now.get(operator), "would": count}
+        {"operator": clipped(operator, NAME), "now": now.get(operator), "would": count}
         for operator, count in wanted.items()
-        if isinstance(count, int) and count != now.get(operator)
+        if isinstance(count, int) and abs(count) < LARGEST and count != now.get(operator)
     ]
-    return {"policy": name, "changes": changes[:MOST_OPERATORS], "reason": _text(advice.get("reason"))}
+    return {"policy": clipped(name, NAME), "changes": changes[:MOST_OPERATORS], "reason": _text(advice.get("reason"))}
 
 
 def _costs(state: JournalState, price: float | None) -> dict[str, Any]:
@@ -237,7 +258,7 @@ def _costs(state: JournalState, price: float | None) -> dict[str, Any]:
         (
             value
             for value in (settings.get("max_executors"), guards.get("max_slots"))
-            if isinstance(value, int) and value > 0
+            if isinstance(value, int) and 0 < value < LARGEST
         ),
         None,
     )
@@ -250,7 +271,6 @@ def _costs(state: JournalState, price: float | None) -> dict[str, Any]:
         "at_maximum": short(most * hours),
         "maximum": most,
         "maximum_is": "a setting" if limit else "the most there were",
-        "at_minimum": short(state.fewest_slots * hours),
         "late": state.late,
         "known": state.known,
         "price": price,
@@ -266,4 +286,4 @@ def _at(data: Any, *path: str) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
+    return clipped(value) if isinstance(value, str) else None

@@ -5,9 +5,12 @@ Journals are anybody's text. A line that is no record is kept as the text it is,
 
 from __future__ import annotations
 
+import time
 from array import array
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -35,8 +38,15 @@ TEXT_SHOWN = 300
 SAMPLES = 8
 """Of an operator's capacity at one parallelism: the newest."""
 MOST_PARALLELISMS = 64
+LEARNED = b'"curves":{"'
+PART = 200
+"""Lines between two calls of `on_part`: some milliseconds."""
 MOST_OPERATORS = 200
 """What a picture has room for, and a hostile journal could exceed."""
+
+
+_EDITIONS = count(time.time_ns() // 1_000_000)
+"""Those of a page that was started again are others."""
 
 
 @dataclass
@@ -56,22 +66,25 @@ class JournalState:
         self._clear()
 
     def _clear(self) -> None:
+        self.edition = next(_EDITIONS)
+        """Another one whenever rows that a page has are no longer those of this journal."""
         self.header: HeaderGlance | None = None
         self.header_handle = -1
-        self.runs = 0
         self.columns = Columns()
         self.handles = array("q")
         self.decisions: list[Decision] = []
-        self.interventions: deque[int] = deque(maxlen=100)
+        self.interventions: deque[tuple[int, float]] = deque(maxlen=100)
+        """Handles, and when their run began."""
         self._last: tuple[int, CycleGlance | None] | None = None
         self._shared = False
+        self.learned_handle = -1
+        """The newest cycle with curves that a policy has learned; it says none while it is not asked."""
         self.end: EndGlance | None = None
         self.bad_lines = 0
         self.bad: list[dict[str, Any]] = []
         self.problems = 0
         self.slot_s = 0.0
         self.most_slots = 0
-        self.fewest_slots = 0
         self.duration_s = 0.0
         self.late, self.known = 0, 0
         self.samples: dict[str, dict[int, deque[float]]] = {}
@@ -81,16 +94,24 @@ class JournalState:
         self._proposed: dict[str, int] | None = None
         self._by_cycle: dict[int, Decision] = {}
         self._upgraded: MemoryLines | None = None
+        self._is_old = False
         self._number = 0
 
-    def refresh(self) -> None:
-        """Read what was appended."""
+    def refresh(self, on_part: Callable[[], None] | None = None) -> None:
+        """Read what was appended; `on_part` is called now and then meanwhile."""
         for handle, line in self._lines.fresh():
+            if on_part is not None and self._number % PART == 0:
+                on_part()
             if self._lines.began_anew and self._number and handle == 0:
                 self._clear()
             self._number += 1
             self.version += 1
             self._take(handle, line)
+
+    @property
+    def position(self) -> int:
+        """How far the lines were read."""
+        return self._lines.position
 
     def read(self, handle: int) -> bytes:
         return (self._upgraded or self._lines).read(handle)
@@ -100,7 +121,7 @@ class JournalState:
         return self.read(self.handles[row])
 
     def _take(self, handle: int, line: bytes) -> None:
-        if self._upgraded is not None or (b'"run"' in line[:64] and b'"format":' not in line[:200]):
+        if self._is_old or (b'"run"' in line[:64] and b'"format":' not in line[:200]):
             self._take_old(line)
             return
         try:
@@ -108,20 +129,26 @@ class JournalState:
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
             self._reject(line, str(error))
             return
-        self._add(record, handle)
+        if LEARNED in line:
+            self.learned_handle = handle
+        self._add(record, handle if self._upgraded is None else self._upgraded.append(line))
 
     def _take_old(self, line: bytes) -> None:
-        """A journal of format 1: its lines are kept as today's."""
-        kept = self._upgraded = self._upgraded or MemoryLines()
+        """A journal of format 1: its lines are kept as today's, and what a newer version wrote after them as it is."""
+        if b'"format":' in line[:200]:
+            self._is_old = False
+            self._take(-1, line)
+            return
         try:
             records = list(upgrade(msgspec.json.decode(line, type=dict), "the journal"))
         except (msgspec.MsgspecError, BadInputError, RecursionError) as error:
             self._reject(line, str(error))
             return
+        self._is_old = True
+        kept = self._upgraded = self._upgraded or MemoryLines()
         for record in records:
-            kept.append(record.to_json().encode())
-        for handle, text in kept.fresh():
-            self._add(DECODER.decode(text), handle)
+            text = record.to_json().encode()
+            self._add(DECODER.decode(text), kept.append(text))
 
     def _reject(self, line: bytes, problem: str) -> None:
         self.bad_lines += 1
@@ -135,13 +162,12 @@ class JournalState:
         elif isinstance(record, OutcomeGlance):
             self._add_outcome(record, handle)
         elif isinstance(record, InterventionGlance):
-            self.interventions.append(handle)
+            self.interventions.append((handle, self._began_s))
         elif isinstance(record, HeaderGlance):
             times = self.columns.last("time_s")
             self._began_s = times[-1] if times else 0.0
             self.header, self.header_handle, self.end = record, handle, None
             self._shared = record.is_shared
-            self.runs += 1
             self._by_cycle = {}
         else:
             self.end = record
@@ -227,7 +253,6 @@ class JournalState:
         self.slot_s += slots * interval_s
         self.duration_s += interval_s
         self.most_slots = max(self.most_slots, slots)
-        self.fewest_slots = min(self.fewest_slots or slots, slots)
         slo_s = self.header.slo_s if self.header else None
         if latency_s is not None and slo_s is not None:
             self.known += 1

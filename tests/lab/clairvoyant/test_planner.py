@@ -48,6 +48,21 @@ def test_each_configuration_raises_the_bottleneck():
     ]
 
 
+def test_operators_before_and_after_a_burst_work_in_turn():
+    """A window that fires into a bounded buffer waits until its burst is taken: 1 / (1/20 + 1/20) with two of each."""
+    flowing = small([1], per_instance=(10.0, 10.0))
+    first, second = flowing.job.operators
+    bursting = replace(
+        flowing.job,
+        operators=(replace(first, window_s=1000.0), second),
+        settings=replace(flowing.job.settings, buffer_records=1),
+    )
+    found = replace(flowing, job=bursting).configurations(max_slots=4)[-1]
+    assert (dict(found.parallelism), found.rate) == ({"op0": 2, "op1": 2}, pytest.approx(10.0, rel=0.01))
+    topics = replace(bursting, settings=replace(bursting.settings, buffer_records=None))
+    assert replace(flowing, job=topics).configurations(max_slots=4)[-1].rate == 20.0
+
+
 def test_what_is_needed_is_the_fewest_that_carry_the_load():
     assert small([1], per_instance=(10.0, 4.0)).needed(20.0) == {"op0": 2, "op1": 5}
 

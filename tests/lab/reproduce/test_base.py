@@ -72,7 +72,8 @@ def test_every_figure_is_counted_once_and_fitted_ones_apart():
         figure("a", 1.0, 1.0),
         figure("b", 1.0, 1.0, fitted=True),
         figure("a again", 1.0, 1.0, same_as="7.1"),
-        shown("c", None, 1.0),
+        shown("c", 2.0, 1.0, note="another machine"),
+        shown("only ours", None, 1.0),
     )
     counts = count_verdicts([Table(name="t", title="t", rows=rows)])
     assert counts["held_out"] == {

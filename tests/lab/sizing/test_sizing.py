@@ -7,11 +7,12 @@ import pytest
 
 from sluice.lab.simulator import Linear, SimulatedOperator
 from sluice.lab.simulator.sampling import SimulatedSampling
-from sluice.lab.sizing.day import DailyLoad, DaySettings, learned_profile, run_day
+from sluice.lab.sizing.day import DailyLoad, DaySettings, dsa_samples, run_day
 from sluice.lab.sizing.figures import draw_costs, draw_samples, draw_service
 from sluice.lab.sizing.operators import OPERATORS, sampled_sizes
 from sluice.lab.sizing.samplers import SAMPLERS, baseline, compare_models, compare_samplers
 from sluice.learning.instance_sizes import EXAMPLE
+from sluice.learning.sampled_sizes import SampledSizes
 from sluice.learning.sampling import ConvergenceRule
 
 pytest.importorskip("sklearn")
@@ -48,7 +49,7 @@ def test_models_are_compared_on_the_same_samples():
 
 
 def test_a_learned_profile_orders_the_sizes_as_the_curve_does():
-    learned = learned_profile(CMO1).of("CMO1", EXAMPLE)
+    learned = SampledSizes(samples=dsa_samples(CMO1, DaySettings())).rates(EXAMPLE)
     for size in EXAMPLE[:-1]:
         assert learned[size.name] == pytest.approx(CMO1.curve(size), rel=0.12), size.name
 
@@ -64,12 +65,12 @@ def test_a_day_of_load_strays_from_the_days_before():
 @pytest.mark.slow
 def test_mixed_sizes_cost_less_than_the_best_single_one_at_the_same_latency(tmp_path):
     settings = DaySettings(interval_s=300.0, load=DailyLoad(seed=2))
-    profile = learned_profile(CMO1)
+    samples = dsa_samples(CMO1, settings)
     small, medium = EXAMPLE[2:4]
     runs = {
-        "QCESA": run_day(CMO1, settings, profile=profile),
-        "CBA small": run_day(CMO1, settings, sizes=(small,), planner="CBA small", profile=profile),
-        "CBA medium": run_day(CMO1, settings, sizes=(medium,), planner="CBA medium", profile=profile),
+        "QCESA": run_day(CMO1, settings, samples=samples),
+        "CBA small": run_day(CMO1, settings, sizes=(small,), planner="CBA small", samples=samples),
+        "CBA medium": run_day(CMO1, settings, sizes=(medium,), planner="CBA medium", samples=samples),
     }
     assert runs["QCESA"].total_cost < min(runs["CBA small"].total_cost, runs["CBA medium"].total_cost)
     assert runs["QCESA"].summary.p95_latency_s <= 1.0

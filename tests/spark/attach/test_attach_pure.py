@@ -256,6 +256,7 @@ def test_progress_of_any_source_is_read():
         ({"endOffset": {"offset": 10}, "latestOffset": {"offset": 25}}, 15),
         ({"endOffset": 10, "latestOffset": 12}, 2),
         ({"endOffset": {"logOffset": 1}, "latestOffset": None}, None),
+        ({"endOffset": {"t": {"0": 5, "1": 6}}, "latestOffset": {"t": {"0": 9, "1": 6, "2": 3}}}, 7),
         (
             {
                 "endOffset": {"t": {"0": 5, "1": 6}},

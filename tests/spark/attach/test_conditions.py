@@ -6,7 +6,13 @@ from py4j.protocol import Py4JError
 from sluice.errors import BadInputError
 from sluice.spark.attach import AttachSettings, conditions
 from sluice.spark.attach.conditions import POD_VERBS, check_rights, check_settings
-from sluice.spark.attach.defaults import MOST_EXECUTORS, choose_interval, choose_max_executors, cluster_manager
+from sluice.spark.attach.defaults import (
+    MOST_EXECUTORS,
+    choose_interval,
+    choose_max_executors,
+    cluster_manager,
+    find_executor_size,
+)
 from sluice.spark.internals import MissingCallError
 
 DRAINS = {"spark.decommission.enabled": "true", "spark.storage.decommission.enabled": "true"}
@@ -130,3 +136,16 @@ def test_an_interval_has_two_triggers_of_the_slowest_query(triggers_s, interval_
 )
 def test_cluster_managers_are_named(master, name):
     assert cluster_manager(master) == name
+
+
+@pytest.mark.parametrize(
+    ("master", "settings", "size"),
+    [
+        ("spark://here:7077", {}, "all cores of a worker, 1g"),
+        ("spark://here:7077", {"spark.executor.cores": "2"}, "2 cores, 1g"),
+        ("yarn", {"spark.executor.memory": "4g"}, "1 cores, 4g"),
+        ("k8s://https://here", {"spark.executor.cores": "4"}, "4 cores, 1g"),
+    ],
+)
+def test_the_size_of_executors_is_said(master, settings, size):
+    assert find_executor_size(master, settings).value == size

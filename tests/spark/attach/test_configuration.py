@@ -79,7 +79,7 @@ def test_policy_settings_belong_to_the_policy_they_were_written_for():
     found = parse_configuration({"spark.sluice.policy.warm_up": "2", "spark.sluice.policy.least_drop": "1"})
     assert found.merged({})["policy_settings"] == {"warm_up": "2", "least_drop": "1"}
     assert found.merged({"policy_settings": {"warm_up": 3}})["policy_settings"] == {"warm_up": 3, "least_drop": "1"}
-    assert found.merged({"policy": "ds2"})["policy_settings"] == {"warm_up": "2", "least_drop": "1"}
+    assert found.merged({"policy": "sluice"})["policy_settings"] == {"warm_up": "2", "least_drop": "1"}
     assert found.merged({"policy": "dhalion"}) == {"policy": "dhalion"}
 
 

@@ -196,6 +196,7 @@ def test_what_was_not_asked_for_is_chosen_and_said(spark, monkeypatch, caplog):
     chosen = [one.getMessage() for one in caplog.records if "event=chose" in one.getMessage()]
     assert [text.split(" why=")[0] for text in chosen] == [
         "event=chose what=cluster_manager value=standalone",
+        'event=chose what=executor_size value="1 cores, 1g"',
         "event=chose what=release value=decommission",
         "event=chose what=max_executors value=4",
         "event=chose what=interval_s value=60.0",
@@ -217,6 +218,12 @@ def test_policies_that_learn_per_operator_are_for_one_query(spark, monkeypatch, 
     spark.running += [query(1.0)]
     with pytest.raises(BadInputError, match=f"'{name}' is for applications of one query, this one runs 2: .*; use ds2"):
         started(spark, monkeypatch, policy=name)
+
+
+def test_a_running_attachment_does_not_change_to_a_policy_that_is_not_for_it():
+    with pytest.raises(BadInputError, match="'random-search' is not for attach"):
+        module._decider("random-search", {}, None, module.AttachSettings())
+    assert module._decider("conttune", {}, None, module.AttachSettings())
 
 
 def test_a_second_query_that_comes_later_makes_such_a_policy_hold():

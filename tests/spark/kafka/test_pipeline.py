@@ -15,12 +15,13 @@ from sluice.spark.kafka.commits import Part, PartWriter, read_markers
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaTopic
 from sluice.spark.kafka.store import KafkaTopics
+from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.job import load_pipeline
 from sluice.testing.answers.check import check_query
 from sluice.testing.answers.reference import ANSWERS
 from sluice.testing.exactly_once.rescaling import QUICK, drained, wait_until
-from sluice.testing.kafka import make_topic, read_frame, read_values
+from sluice.testing.kafka import make_topic, read_frame, read_values, write_values
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,17 +53,17 @@ def test_what_a_dead_writer_left_open_is_never_seen(kafka: str) -> None:
     for name, partitions in (("dead.commits", 1), ("dead.out", 2)):
         make_topic(kafka, name, partitions)
     part = Part("dead.out", "op", 3)
-    done, dying = PartWriter(broker, part), PartWriter(broker, Part("dead.out", "op", 4))
-    done.write([{"value": b"kept"}], partition=0)
-    done.commit(7)
-    dying.write([{"value": b"lost"}], partition=0)
-    assert read_values(kafka, "dead.out", until=1) == [b"kept"]
-    heir = PartWriter(broker, Part("dead.out", "op", 4))
-    assert (PartWriter(broker, part).last_batch_id(), heir.last_batch_id()) == (7, -1)
-    heir.write([{"value": b"written again"}], partition=0)
-    heir.commit(7)
-    with pytest.raises(Exception, match=r"(?i)fenced|epoch|fatal|invalid|state"):
-        dying.commit(7)
+    with PartWriter(broker, part) as done, PartWriter(broker, Part("dead.out", "op", 4)) as dying:
+        done.write([{"value": b"kept"}], partition=0)
+        done.commit(7)
+        dying.write([{"value": b"lost"}], partition=0)
+        assert read_values(kafka, "dead.out", until=1) == [b"kept"]
+        with PartWriter(broker, Part("dead.out", "op", 4)) as heir, PartWriter(broker, part) as next_one:
+            assert (next_one.last_batch_id(), heir.last_batch_id()) == (7, -1)
+            heir.write([{"value": b"written again"}], partition=0)
+            heir.commit(7)
+        with pytest.raises(Exception, match=r"(?i)fenced|epoch|fatal|invalid|state"):
+            dying.commit(7)
     assert read_values(kafka, "dead.out") == [b"kept", b"written again"]
     assert read_markers(broker) == {part.key: 7, "dead.out|op|4": 7}
 
@@ -83,6 +84,26 @@ def test_a_program_appends_a_batch_once(kafka: str) -> None:
     assert again.waiting_s("reader", 2e10) > 0
     again.acknowledge("reader", again.end_position())
     assert (again.lag_records("reader"), again.waiting_s("reader", 2e10)) == (0, 0)
+    for topic in (first, again):
+        topic.close()
+
+
+def test_messages_that_are_bytes_come_and_go_as_they_are(spark: SparkSession, kafka: str, tmp_path: Path) -> None:
+    for name in ("raw-in", "raw-out"):
+        make_topic(kafka, name, 1)
+    write_values(kafka, "raw-in", [b"\x00\xff", b"", b"plain"])
+    pipeline = Pipeline("raw")
+    pipeline.source("messages", "value BINARY", topic="raw-in")
+    pipeline.operator("longer", lambda messages: messages.where("length(value) > 0"), "messages")
+    pipeline.sink("out", "longer", topic="raw-out")
+    store = KafkaTopics(Broker(bootstrap=kafka, prefix="raw"), pipeline.named_topics())
+    engine = SparkEngine(pipeline, tmp_path, slots=2, spark=spark, settings=QUICK, store=store)
+    engine.start(Target(parallelism={"longer": 2}))
+    try:
+        wait_until(lambda: len(read_values(kafka, "raw-out")) >= 2, engine, "output")
+    finally:
+        engine.stop()
+    assert sorted(read_values(kafka, "raw-out")) == [b"\x00\xff", b"plain"]
 
 
 def test_the_example_goes_from_a_topic_of_the_user_to_another(spark: SparkSession, kafka: str, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ from unittest.mock import Mock
 import pytest
 
 from sluice.spark.pipeline.compile import Query
-from sluice.spark.pipeline.definition import OperatorSpec
 from sluice.spark.pipeline.folders import Folders, QueryState
 from sluice.spark.pipeline.query import OperatorQuery, QuerySettings
 from sluice.spark.pipeline.read_limit import FIRST_RECORDS_PER_SLOT, ReadLimit
+from sluice.spark.pipeline.specs import OperatorSpec
 from sluice.spark.topic import ReaderControl
 
 HEAD_START_S = 0.5

@@ -2,6 +2,10 @@
 
 Capacities only grow with the number of instances and every operator's input is proportional to the arriving load, so
 the smallest configurations for all loads form one sequence: raise the bottleneck by one instance, again and again.
+
+A window that fires into a bounded buffer takes in nothing until its burst is taken, so what comes before it and what
+comes after it work in turn: the shares of time that these *stages* need add up, and the one whose bottleneck gains most
+is raised.
 """
 
 from __future__ import annotations
@@ -42,15 +46,53 @@ class Demand:
         sigma = self.job.settings.noise
         noise = np.exp(sigma * random.standard_normal((NOISE_DRAWS, len(operators))) - sigma**2 / 2)
         counts = {op.name: 1 for op in self.job.operators}
+        stages = self._stages([op.name for op in operators])
         smallest: list[SlotConfiguration] = []
         while sum(counts.values()) <= max_slots and (not smallest or smallest[-1].rate < most_rate):
             carried = np.array([op.capacity(counts[op.name]) / self.inputs[op.name] for op in operators])
-            # buffers hold less than a tick, so in every tick the slowest operator sets the pace of all
-            rate = float((carried * noise).min(axis=1).mean())
+            # buffers hold less than a tick, so in every tick the slowest operator sets the pace of its stage
+            paces = np.array([(carried * noise)[:, stage].min(axis=1).mean() for stage in stages])
+            rate = self._in_turn(paces, counts)
             if not smallest or rate > smallest[-1].rate:
                 smallest.append(SlotConfiguration(dict(counts), sum(counts.values()), rate))
-            counts[operators[int(carried.argmin())].name] += 1
+            slowest = [stage[int(carried[stage].argmin())] for stage in stages]
+            # one more instance of a stage's bottleneck takes this off the time the stage needs per record
+            gains = [
+                1 / carried[each] - self.inputs[(op := operators[each]).name] / op.capacity(counts[op.name] + 1)
+                for each in slowest
+            ]
+            counts[operators[slowest[int(np.argmax(gains))]].name] += 1
         return smallest
+
+    def _stages(self, names: list[str]) -> list[list[int]]:
+        """Positions of the operators of every stage, first stage first."""
+        topology = self.job.graph.topology
+        bounded = self.job.settings.buffer_records is not None
+        windowed = {op.name for op in self.job.operators if op.window_s and bounded}
+        before: dict[str, int] = {}
+        for name in topology.order:
+            before[name] = max((before[up] + (up in windowed) for up in topology.predecessors[name]), default=0)
+        return [
+            found
+            for stage in range(max(before.values()) + 1)
+            if (found := [position for position, name in enumerate(names) if before[name] == stage])
+        ]
+
+    def _in_turn(self, paces: Floats, counts: Mapping[str, int]) -> float:
+        """The load of stages that work in turn; what fits into a buffer blocks nobody."""
+        if len(paces) == 1:
+            return float(paces[0])
+        settings = self.job.settings
+        operators = {op.name: op for op in self.job.operators}
+        buffered = [
+            (settings.buffer_records or 0)
+            * counts[edge.target]
+            / operators[edge.target].capacity(counts[edge.target])
+            / period_s
+            for edge in self.job.edges
+            if (period_s := operators[edge.source].window_s)
+        ]
+        return float(min(paces.min(), (1 + min(buffered)) / (1 / paces).sum()))
 
     def state_bytes(self, times_s: Floats) -> Floats:
         """State of the whole job at the given evenly spaced times, if everything is read as it arrives."""

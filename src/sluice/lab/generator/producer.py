@@ -16,7 +16,7 @@ from pydantic import Field
 from sluice.lab.generator.schedule import TICK_S, Block, Schedule
 from sluice.lab.workloads.base import RateCurve
 from sluice.model.base import Count, Frozen, Name, NonNegative
-from sluice.spark.pipeline.definition import Generate
+from sluice.spark.pipeline.specs import Generate
 from sluice.spark.topic.interface import open_log
 
 PRODUCER = "generator"

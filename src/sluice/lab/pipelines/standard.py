@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sluice.lab.simulator import Capacity, SimulatedJob
 from sluice.lab.simulator.capacity import read_curve
 from sluice.registry import parameter
-from sluice.spark.pipeline.definition import Dataset, Function, Pipeline
+from sluice.spark.pipeline.definition import Pipeline
+from sluice.spark.pipeline.specs import Dataset, Function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -58,7 +58,7 @@ def write_pictures(content: Content, folder: Path, suffix: str = "png") -> list[
 
 
 def pareto_figure(groups: Sequence[GroupScore], *, latency: str = LATENCY) -> Figure:
-    figure = _figure(7.0, 4.5)
+    figure = blank(7.0, 4.5)
     axes = figure.add_subplot()
     for number, group in enumerate(groups):
         x, y = group.estimates["avg_slots"], group.estimates[latency]
@@ -88,7 +88,7 @@ def pareto_figure(groups: Sequence[GroupScore], *, latency: str = LATENCY) -> Fi
 
 
 def timeline_figure(run: Shown) -> Figure:
-    figure = _figure(8.0, 7.0)
+    figure = blank(8.0, 7.0)
     rates, slots, latency = figure.subplots(3, 1, sharex=True)
     minutes = [time_s / 60 for time_s in run.series.time_s]
     rates.plot(minutes, run.series.arrival_rate, color="#8a8a8a", linestyle=":", label="arriving")
@@ -122,7 +122,7 @@ def save(figure: Figure, path: Path) -> Path:
     return path
 
 
-def _figure(width: float, height: float) -> Figure:
+def blank(width: float, height: float) -> Figure:
     try:
         import matplotlib
         from matplotlib.figure import Figure

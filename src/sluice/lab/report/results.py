@@ -14,6 +14,8 @@ from sluice.lab.bench.statistics import GroupScore
 from sluice.lab.report.content import Content, Shown, collect, overall
 from sluice.lab.report.export import file_name, pareto_figure, save, timeline_figure
 from sluice.lab.report.figures import figure, with_unit
+from sluice.lab.report.findings import beginning, filled
+from sluice.lab.report.paper_pictures import added_figure, verdict_figure
 from sluice.lab.reproduce import Row, Table, Verdict, count_verdicts
 
 if TYPE_CHECKING:
@@ -40,17 +42,25 @@ LEGEND = {
 VERDICTS = (
     "Each figure of a paper once. *matches*: within the stated tolerance. *order holds*: every pair the paper prints "
     "apart, or a tie by our intervals. *claim holds*: a yes or no. *fitted* figures calibrated what they are compared "
-    "with. A cause of a difference is named only where an ablation shows it."
+    "with. A cause of a difference is named only where an ablation shows it. The tolerance is 25 % unless a table's "
+    "notes say otherwise."
 )
 AGAIN = """## Run it again
 
 ```
 sluice bench --out runs/full
-sluice reproduce kanis --json > runs/kanis.json        # also dragster, conttune, qescalor, capsys
-sluice results --bench runs/full --reproduced runs/kanis.json --findings docs/findings.md
-```"""
+sluice reproduce kanis --json > runs/kanis.json
+sluice reproduce dragster --json > runs/dragster.json
+sluice reproduce conttune --set second_curve=CURVE.json --set traces=FOLDER --json > runs/conttune.json
+sluice reproduce qescalor --json > runs/qescalor.json
+sluice reproduce capsys --set profiles=FOLDER --json > runs/capsys.json
+sluice results --bench runs/full --reproduced runs/kanis.json ... --findings docs/findings.md
+```
+
+Without the papers' published curve, traces and profiles those rows say that they are missing."""
 ALL_CASES = "slots against latency, mean over all cases"
 PICTURES = "results"
+ENGINES = {"sim": "the simulator", "spark": "Spark"}
 
 
 def write_results(
@@ -63,20 +73,24 @@ def write_results(
     engines = [content.groups[0].engine for content in contents]
     if twice := [engine for engine, count in Counter(engines).items() if count > 1]:
         raise BadInputError(f"--bench takes one bench per engine, got {engines.count(twice[0])} of {twice[0]!r}")
-    (folder / PICTURES).mkdir(parents=True, exist_ok=True)
-    parts, written = ["# Results"], []
-    parts += [_text(findings)] if findings else []
+    beside = folder / PICTURES
+    beside.mkdir(parents=True, exist_ok=True)
+    written = []
     for content in contents:
         drawn = _pictures(content)
-        written += [save(picture, folder / PICTURES / name) for name, picture in drawn.values()]
-        engine = content.groups[0].engine
+        written += [save(picture, beside / name) for name, picture in drawn.values()]
         links = {alt: f"![{alt}]({name})" for alt, (name, _) in drawn.items()}
-        written.append(_document(folder / PICTURES / f"bench-{engine}.md", _bench_part(content, links)))
-        parts += _bench_summary(content, {alt: f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn.items()})
+        written.append(_document(beside / f"bench-{content.groups[0].engine}.md", _bench_part(content, links)))
     papers = dict(_read_tables(path) for path in reproduced)
     for paper, tables in papers.items():
-        written.append(_document(folder / PICTURES / f"{paper}.md", _paper_part(paper, tables)))
+        written.append(_document(beside / f"{paper}.md", _paper_part(paper, tables)))
+    drawn_papers = _paper_pictures(papers)
+    written += [save(picture, beside / name) for name, picture in drawn_papers.values()]
+    parts = ["# Results", *([filled(_text(findings), beside)] if findings else [])]
+    for engine, where in ENGINES.items():
+        parts += _bench_summary(beside / f"bench-{engine}.md", where)
     parts += _verdict_summary(papers) if papers else []
+    parts += [f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn_papers.items()]
     parts.append(AGAIN)
     return [_document(folder / "results.md", parts), *written]
 
@@ -93,21 +107,12 @@ def _text(path: Path) -> str:
         raise BadInputError(f"cannot read findings {str(path)!r}: {error}") from error
 
 
-def _bench_summary(content: Content, pictures: Mapping[str, str]) -> list[str]:
-    """All cases in one table, and two pictures."""
-    engine = content.groups[0].engine
-    where = "Spark" if engine == "spark" else "the simulator"
-    columns = _columns(content)
-    parts = [
-        f"## Policies compared on {where}",
-        f"{content.notes[0].partition(': ')[2].capitalize()}. {HOW_TO_READ} "
-        f"All cases: [bench-{engine}.md]({PICTURES}/bench-{engine}.md).",
-    ]
-    shown = [picture for alt, picture in pictures.items() if alt == ALL_CASES or "timeline" in picture][:2]
-    if content.overall:
-        rows = ([g.policy, *_figures(g, columns)] for g in content.overall)
-        parts.append(_markdown(["policy", *columns], rows))
-    return parts + shown
+def _bench_summary(page: Path, where: str) -> list[str]:
+    """The beginning of the bench's page, which may be of an earlier day: its date is in it."""
+    if not page.exists():
+        return []
+    text = beginning(page.read_text()).replace("](", f"]({PICTURES}/")
+    return [f"## Policies compared on {where}", text, f"All cases: [{page.name}]({PICTURES}/{page.name})."]
 
 
 def _columns(content: Content) -> dict[str, str]:
@@ -128,6 +133,16 @@ def _verdict_summary(papers: Mapping[str, Sequence[Table]]) -> list[str]:
     return ["## Papers run again", VERDICTS, _markdown(["", *(verdict.value for verdict in Verdict)], rows)]
 
 
+def _paper_pictures(papers: Mapping[str, Sequence[Table]]) -> dict[str, tuple[str, Figure]]:
+    """What each picture shows -> its file's name, and the picture."""
+    found = {}
+    if papers:
+        found["Verdicts per paper"] = ("verdicts.png", verdict_figure(papers))
+    if (added := added_figure(papers.get("conttune", ()))) is not None:
+        found["ContTune with and without what we added"] = ("conttune-added.png", added)
+    return found
+
+
 def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
     """What each picture shows -> its file's name, and the picture."""
     engine = content.groups[0].engine
@@ -146,11 +161,11 @@ def _pictures(content: Content) -> dict[str, tuple[str, Figure]]:
 
 
 def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
-    where = "Spark" if content.groups[0].engine == "spark" else "the simulator"
+    where = ENGINES[content.groups[0].engine]
     machine = content.environment
     columns = _columns(content)
     parts = [
-        f"## Policies compared on {where}",
+        f"# Policies compared on {where}",
         f"{content.notes[0].partition(': ')[2].capitalize()}. Measured on {machine.get('date')}, "
         f"{machine.get('processor')}, {machine.get('cores')} cores, sluice {machine.get('sluice')}.",
         " ".join([HOW_TO_READ, *(text for title, text in LEGEND.items() if title in columns)]),
@@ -164,12 +179,12 @@ def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
         groups = [group for group in content.groups if group.pipeline == pipeline]
         rows = ([g.workload, g.policy, *_figures(g, columns)] for g in groups)
         parts += [
-            f"### {pipeline}",
+            f"## {pipeline}",
             pictures[_all_workloads(pipeline)],
             _markdown(["workload", "policy", *columns], rows),
         ]
     timelines = [picture for alt, picture in pictures.items() if "timeline" in picture]
-    return parts + (["### Single runs", *timelines] if timelines else [])
+    return parts + (["## Single runs", *timelines] if timelines else [])
 
 
 def _pipelines(content: Content) -> list[str]:

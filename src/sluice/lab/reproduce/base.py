@@ -80,8 +80,11 @@ reproduction = reproductions.register
 
 
 def count_verdicts(tables: Iterable[Table]) -> dict[str, dict[str, int]]:
-    """Rows per verdict, every figure of the paper once: those that were held out, and apart those that were fitted."""
-    rows = [row for table in tables for row in table.rows if not row.same_as]
+    """Figures of the paper per verdict, each once: those that were held out, and apart those that were fitted.
+
+    A row without a figure of the paper is only ours, and not counted.
+    """
+    rows = [row for table in tables for row in table.rows if row.paper is not None and not row.same_as]
     counts = {
         kind: Counter(row.verdict for row in rows if row.fitted is fitted)
         for kind, fitted in (("held_out", False), ("fitted", True))

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sluice.errors import SluiceError
+from sluice.lab.bench.statistics import estimate
+from sluice.lab.reproduce.base import Row, claim
 from sluice.lab.reproduce.capsys_jobs import StudiedQuery
 from sluice.lab.simulator import RateCurve, SimulatedEngine, SimulatorSettings
 from sluice.model import Cluster, Observation, Placement, Target
@@ -92,3 +94,28 @@ def outcome(seen: Observation, sources: Sequence[str]) -> Measured:
         backpressure=max(metrics.backpressure or 0.0 for metrics in found),
         latency_s=max(metrics.latency_s or 0.0 for metrics in found),
     )
+
+
+def throughput_rows(query: str, runs: Mapping[str, Sequence[Measured]], same_as: str = "") -> list[Row]:
+    """caps at the target in every run, the others below it: median, smallest and largest share of the target."""
+    shares = {name: [run.throughput_share for run in found] for name, found in runs.items()}
+    meets = min(shares["caps"]) >= MET
+    rows = [claim(f"{query}: caps meets the target", "yes", box(shares["caps"]), meets, same_as=same_as)]
+    return rows + [
+        claim(f"{query}: {name}", "below caps", box(found), is_below(found, shares["caps"]), same_as=same_as)
+        for name, found in shares.items()
+        if name != "caps"
+    ]
+
+
+def is_below(values: Sequence[float], others: Sequence[float]) -> bool:
+    """By the 95 % interval of the difference, run by run; by its sign where there is one run only."""
+    difference = estimate(a - b for a, b in zip(values, others, strict=True))
+    if difference.mean is None:
+        return False
+    return (difference.mean if difference.high is None else difference.high) < 0
+
+
+def box(shares: Sequence[float]) -> str:
+    low, middle, high = np.quantile(shares, [0.0, 0.5, 1.0])
+    return f"{middle:.0%} ({low:.0%} to {high:.0%})"

@@ -1,7 +1,7 @@
 """A day of load, planned by QCESA with all sizes and by CBA with each size alone (QEScalor paper, figures 2 and 3).
 
-Both are the policy `qescalor` with the same forecast, margins and scaling costs; they differ in the price table
-only. The week before is known to the forecaster; the day itself strays from it, and has a surprise in it.
+Both are the policy `qescalor` with the same samples, forecasts, margins and scaling costs; they differ in the price
+table only. The week before is known to the forecaster; the day itself strays from it, and may have a surprise in it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from sluice.control.decider import Decider
 from sluice.control.loop import Loop
 from sluice.journal.file import MemoryJournal
 from sluice.lab.simulator import SimulatedEngine, SimulatedJob, SimulatorSettings
-from sluice.lab.sizing.operators import SizedOperator, sampled_sizes
+from sluice.lab.sizing.operators import PAPER_SIZES, SizedOperator, papers_sampled_sizes, sampled_sizes
 from sluice.lab.sizing.samplers import SAMPLERS
 from sluice.lab.summary import Summary, summarise
 from sluice.learning.forecast import EpochState
-from sluice.learning.instance_sizes import EXAMPLE, SizeProfile
-from sluice.learning.performance import PerformanceModel, profile_of
+from sluice.learning.instance_sizes import EXAMPLE
 from sluice.learning.qcesa import ScalingCosts
+from sluice.learning.sampled_sizes import SampledSizes
+from sluice.learning.sampling import Sample
 from sluice.model import InstanceSize, Observation, Recommendation, Target
 from sluice.policies.qescalor import QEScalor
 from sluice.protocol import Memory, Policy
@@ -78,6 +79,7 @@ class DaySettings:
     startup_cost_s: float = 180.0
     shutdown_cost_s: float = 30.0
     load: DailyLoad = field(default_factory=DailyLoad)
+    offered: tuple[InstanceSize, ...] = EXAMPLE
 
     def costs(self) -> ScalingCosts:
         per_second = next(size for size in EXAMPLE if size.cpu_cores == 1).price_per_hour / 3600
@@ -114,28 +116,29 @@ class PolicyWithMemory:
         return self.policy.decide(observation, memory or self.memory)
 
 
-def learned_profile(operator: SizedOperator, seed: int = 0) -> SizeProfile:
-    """DSA, then the random forest, then the rates of the sizes on offer: nobody looks at the true curve."""
-    samples = SAMPLERS["DSA"].sample(operator.target(seed), sampled_sizes())
-    return profile_of({operator.name: PerformanceModel(samples, "forest", seed)}, EXAMPLE)
+def dsa_samples(operator: SizedOperator, settings: DaySettings) -> tuple[Sample, ...]:
+    """DSA along sizes like those on offer: nobody looks at the true curve."""
+    along = papers_sampled_sizes() if settings.offered == PAPER_SIZES else sampled_sizes()
+    return SAMPLERS["DSA"].sample(operator.target(settings.load.seed), along)
 
 
 def run_day(
     operator: SizedOperator,
     settings: DaySettings,
     *,
-    sizes: Sequence[InstanceSize] = EXAMPLE,
+    sizes: Sequence[InstanceSize] | None = None,
     planner: str = "QCESA",
-    profile: SizeProfile | None = None,
+    samples: tuple[Sample, ...] = (),
 ) -> DayRun:
     """The last day of the load on the simulator, the days before in the policy's memory."""
-    profile = profile or learned_profile(operator)
+    samples = samples or dsa_samples(operator, settings)
+    sizes = sizes or settings.offered
     with TemporaryDirectory() as directory:
-        policy = _policy(Path(directory), operator, settings, sizes, profile)
+        policy = _policy(Path(directory), operator, settings, sizes, samples)
         values = settings.load.values()
         per_day = int(DAY_S / LOAD_STEP_S)
         known = {"epochs": {operator.name: _week(policy, values[:-per_day]).to_data()}}
-        entries = _simulate(operator, settings, sizes, profile, PolicyWithMemory(policy, known), values[-per_day:])
+        entries = _simulate(operator, settings, sizes, PolicyWithMemory(policy, known), values[-per_day:], samples)
     return _summed_up(planner, operator, settings, entries)
 
 
@@ -143,12 +146,12 @@ def compare_planners(
     operator: SizedOperator, settings: DaySettings, report: Callable[[str], None] = lambda _: None
 ) -> dict[str, DayRun]:
     """QCESA first, then CBA with each size."""
-    profile = learned_profile(operator, settings.load.seed)
-    runs = {"QCESA": run_day(operator, settings, profile=profile)}
+    samples = dsa_samples(operator, settings)
+    runs = {"QCESA": run_day(operator, settings, samples=samples)}
     report("QCESA")
-    for size in EXAMPLE:
+    for size in settings.offered:
         name = f"CBA {size.name}"
-        runs[name] = run_day(operator, settings, sizes=(size,), planner=name, profile=profile)
+        runs[name] = run_day(operator, settings, sizes=(size,), planner=name, samples=samples)
         report(name)
     return runs
 
@@ -158,12 +161,11 @@ def _policy(
     operator: SizedOperator,
     settings: DaySettings,
     sizes: Sequence[InstanceSize],
-    profile: SizeProfile,
+    samples: Sequence[Sample],
 ) -> QEScalor:
-    prices, performance = directory / "prices.json", directory / "rates.json"
+    prices, sampled = directory / "prices.json", directory / "samples.json"
     prices.write_text(json.dumps([size.to_data() for size in sizes]))
-    rates = profile.of(operator.name, sizes)
-    performance.write_text(json.dumps({operator.name: rates}))
+    sampled.write_text(json.dumps({operator.name: [sample.to_data() for sample in samples]}))
     # the cost of starting is that of the example's core, also for a table with one large size
     per_core = min(sizes, key=lambda size: abs(size.cpu_cores - 1))
     scale = settings.costs().startup / (per_core.price_per_hour / per_core.cpu_cores / 3600) / settings.startup_cost_s
@@ -172,7 +174,8 @@ def _policy(
         epoch_s=settings.epoch_s,
         season_s=DAY_S,
         prices=str(prices),
-        performance=str(performance),
+        samples=str(sampled),
+        forecast_speed=True,
         startup_cost_s=settings.startup_cost_s * scale,
         shutdown_cost_s=settings.shutdown_cost_s * scale,
     )
@@ -188,23 +191,24 @@ def _simulate(
     operator: SizedOperator,
     settings: DaySettings,
     sizes: Sequence[InstanceSize],
-    profile: SizeProfile,
     policy: Policy,
     values: Floats,
+    samples: tuple[Sample, ...],
 ) -> MemoryJournal:
     job = SimulatedJob(
         operators=(operator.simulated(),),
         edges=(),
         settings=SimulatorSettings(
-            sizes=EXAMPLE, instance_start_s=settings.instance_start_s, noise=0.05, buffer_records=None
+            sizes=settings.offered, instance_start_s=settings.instance_start_s, noise=0.05, buffer_records=None
         ),
     )
     times_s = np.arange(len(values)) * LOAD_STEP_S
     engine = SimulatedEngine(
         job, {operator.name: lambda at_s: np.interp(at_s, times_s, values)}, seed=settings.load.seed
     )
-    first = max(sizes, key=lambda size: profile.of(operator.name, sizes)[size.name] / size.price_per_hour)
-    count = math.ceil(1.3 * values[0] / profile.of(operator.name, sizes)[first.name])
+    rates = SampledSizes(samples=samples).rates(sizes)
+    first = max(sizes, key=lambda size: rates[size.name] / size.price_per_hour)
+    count = math.ceil(1.3 * values[0] / rates[first.name])
     journal = MemoryJournal()
     Loop(engine=engine, decider=Decider(policy), journal=journal).run(
         Target(parallelism={operator.name: count}, sizes={operator.name: {first.name: count}}),
@@ -217,7 +221,7 @@ def _simulate(
 def _summed_up(planner: str, operator: SizedOperator, settings: DaySettings, journal: MemoryJournal) -> DayRun:
     reports = journal.reports()
     metrics = [report.cycle.observation.operators[operator.name] for report in reports]
-    sizes = {size.name: size for size in EXAMPLE}
+    sizes = {size.name: size for size in settings.offered}
     costs, spent, total, scalings = settings.costs(), [], 0.0, 0
     before: dict[str, int] | None = None
     for found in metrics:

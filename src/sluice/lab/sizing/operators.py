@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from sluice.lab.simulator import Linear, SimulatedOperator, SimulatorSettings
 from sluice.lab.simulator.sampling import SimulatedSampling
 from sluice.learning.instance_sizes import ResourceCurve
@@ -52,6 +54,30 @@ OPERATORS = (
         ),
     ),
 )
+
+
+PAPER_SIZES = tuple(
+    InstanceSize(name=name, cpu_cores=cores, memory_mb=memory_mb, price_per_hour=round(0.006 + 0.04 * cores, 3))
+    for name, cores, memory_mb in (("r1", 0.6, 33.2), ("r2", 1.2, 33.3), ("r3", 1.8, 33.5), ("r4", 2.4, 33.8))
+)
+"""Section 3.2; the paper prints no prices, these follow the rule of the example table."""
+PAPER_CMO1 = SizedOperator(
+    "CMO1",
+    "cpu and memory",
+    ResourceCurve(
+        rate_per_core=1000, threads=2.4, contention=0.05, overhead_mb=32.95, working_set_mb=0.85, miss_penalty=1.0
+    ),
+)
+"""CMO1 with its memory scaled to the paper's sizes: r1 holds 29 % of the state, r4 all of it, as with 2 GB per core."""
+
+
+def papers_sampled_sizes() -> tuple[InstanceSize, ...]:
+    """0.4 to 3.5 cores in steps of a tenth, memory along the paper's four sizes."""
+    known = np.array([(size.cpu_cores, size.memory_mb) for size in PAPER_SIZES])
+    return tuple(
+        size.model_copy(update={"memory_mb": float(np.interp(size.cpu_cores, known[:, 0], known[:, 1]))})
+        for size in sampled_sizes()
+    )
 
 
 def sampled_sizes() -> tuple[InstanceSize, ...]:

@@ -182,6 +182,7 @@ def attach(
 def _decider(name: str, settings: Mapping[str, Any], slo_s: float | None, asked: AttachSettings) -> Decider:
     """Who is asked when somebody changes the policy of a running attachment."""
     found, chosen = policy_of(name, settings)
+    check_suitable(found, queries=0)
     return Decider(_wrapped(chosen, found, slo_s, asked), POLICY_TIMEOUT_S)
 
 

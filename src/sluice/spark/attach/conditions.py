@@ -22,6 +22,7 @@ KEYS = (
     "spark.dynamicAllocation.maxExecutors",
     "spark.executor.instances",
     "spark.executor.cores",
+    "spark.executor.memory",
     "spark.cores.max",
     "spark.decommission.enabled",
     "spark.storage.decommission.enabled",

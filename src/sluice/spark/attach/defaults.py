@@ -32,7 +32,7 @@ def choose_defaults(
     triggers_s: Sequence[float | None],
 ) -> list[DefaultChoice]:
     """What is chosen for settings that were not given, by the session, its executors and its running queries."""
-    choices = [choose_cluster_manager(master), choose_release(settings)]
+    choices = [choose_cluster_manager(master), find_executor_size(master, settings), choose_release(settings)]
     if "max_executors" not in asked:
         least = max(asked["min_executors"], asked.get("initial_executors", 1))
         choices.append(choose_max_executors(master, settings, present, least))
@@ -50,6 +50,15 @@ def cluster_manager(master: str) -> str:
 
 def choose_cluster_manager(master: str) -> DefaultChoice:
     return DefaultChoice("cluster_manager", cluster_manager(master), f"the master is {master}")
+
+
+def find_executor_size(master: str, settings: Mapping[str, str]) -> DefaultChoice:
+    """What every executor has: of a running application it cannot be changed, only their number."""
+    cores, memory = settings.get("spark.executor.cores"), settings.get("spark.executor.memory", "1g")
+    whole_worker = cluster_manager(master) == "standalone" and cores is None
+    size = "all cores of a worker" if whole_worker else f"{cores or 1} cores"
+    why = "spark.executor.cores and spark.executor.memory, or Spark's defaults; fixed since the application began"
+    return DefaultChoice("executor_size", f"{size}, {memory}", why)
 
 
 def choose_max_executors(master: str, settings: Mapping[str, str], present: int, least: int) -> DefaultChoice:

@@ -7,6 +7,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from sluice.errors import BadInputError
+
 
 def cache_folder() -> Path:
     return Path(os.environ.get("SLUICE_CACHE", Path.home() / ".sluice" / "jars"))
@@ -19,7 +21,10 @@ def keep_once(folder: Path, fill: Callable[[Path, Path], None]) -> Path:
     """
     if folder.is_dir():
         return folder
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInputError(f"cannot write to {str(folder.parent)!r} (SLUICE_CACHE): {error.strerror}") from error
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as scratch:
         content = Path(scratch) / "content"
         fill(Path(scratch), content)

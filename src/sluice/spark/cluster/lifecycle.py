@@ -33,7 +33,7 @@ def read_state(home: Path) -> ClusterState | None:
 
 
 def _is_supervised(home: Path) -> bool:
-    with contextlib.suppress(FileNotFoundError), open(home / LOCK_FILE) as lock:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), open(home / LOCK_FILE) as lock:
         return not take_lock(lock.fileno())
     return False
 
@@ -47,10 +47,14 @@ def clear_home(home: Path) -> None:
             f"a {running.kind} cluster is running already at {running.web_url}; "
             f"'sluice {_command(running)} down' ends it"
         )
-    down(home)
-    home.mkdir(parents=True, exist_ok=True)
-    for log in home.glob("*.log"):
-        log.unlink()
+    try:
+        down(home)
+        home.mkdir(parents=True, exist_ok=True)
+        for log in home.glob("*.log"):
+            log.unlink()
+        (home / LOCK_FILE).touch()
+    except OSError as error:
+        raise BadInputError(f"cannot keep a cluster in {str(home)!r}: {error.strerror}") from error
 
 
 def _command(state: ClusterState) -> str:

@@ -121,5 +121,5 @@ def state_of(plan: ClusterPlan, supervisor_pid: int, process_ids: dict[str, int]
 def read_recorded(path: Path) -> ClusterState | None:
     try:
         return ClusterState(**json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, TypeError):
         return None

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import SluiceError
+from sluice.spark.kafka.clients import READING, clients, library
 from sluice.spark.kafka.commits import POLL_S, SETTLE_TIMEOUT_S, end_offsets
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker
 
 if TYPE_CHECKING:
     from sluice.spark.kafka.log import KafkaPosition, KafkaTopic
@@ -28,11 +29,11 @@ def settled_position(log: KafkaTopic) -> KafkaPosition:
 
     The broker answers a commit before the partitions know of it.
     """
-    admin, partitions = log.admin, log.all_partitions
-    written = end_offsets(admin, partitions, committed=False)
+    partitions = log.all_partitions
+    written = end_offsets(log.broker, partitions, committed=False)
     deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
     while True:
-        decided = end_offsets(admin, partitions)
+        decided = end_offsets(log.broker, partitions)
         if all(have >= want for have, want in zip(decided, written, strict=True)):
             return {str(partition): offset for partition, offset in enumerate(decided)}
         if time.monotonic() > deadline_s:
@@ -43,7 +44,7 @@ def settled_position(log: KafkaTopic) -> KafkaPosition:
 class BoundaryWriter:
     def __init__(self, log: KafkaTopic) -> None:
         self._log = log
-        self._producer = clients().Producer(log.broker.client(enable_idempotence=True, linger_ms=0))
+        self._producer = clients.add(library().Producer(log.broker.client(enable_idempotence=True, linger_ms=0)))
 
     def note(self) -> None:
         """A batch is complete."""
@@ -52,24 +53,19 @@ class BoundaryWriter:
         if self._producer.flush(TIMEOUT_S):
             raise SluiceError(f"the end of a batch of {self._log.name!r} was not noted within {TIMEOUT_S:g} s")
 
+    def close(self) -> None:
+        clients.close(self._producer)
+
 
 class Boundaries:
     """The ends of batches that are not read yet, oldest first."""
 
     def __init__(self, broker: Broker, topic: str) -> None:
-        kafka = clients()
+        kafka = library()
         self._topic = topic
         self._known: list[KafkaPosition] = []
         self._is_complete = False
-        self._consumer = kafka.Consumer(
-            broker.client(
-                group_id=f"{broker.name_of(BATCHES)}.reader",
-                enable_auto_commit=False,
-                enable_partition_eof=True,
-                auto_offset_reset="earliest",
-                fetch_wait_max_ms=10,
-            )
-        )
+        self._consumer = clients.add(kafka.Consumer(broker.client(**READING, auto_offset_reset="earliest")))
         self._consumer.assign([kafka.TopicPartition(broker.name_of(BATCHES), 0, 0)])
 
     def limited(self, start: KafkaPosition, most: int) -> KafkaPosition:
@@ -78,9 +74,12 @@ class Boundaries:
         self._known = [end for end in self._known if _count(start, end) > 0]
         return whole_batches(self._known, start, most)
 
+    def close(self) -> None:
+        clients.close(self._consumer)
+
     def _refresh(self) -> None:
         """The first time up to the end; then what has come since, as far as it is here already."""
-        kafka: Any = clients()
+        kafka: Any = library()
         deadline_s = time.monotonic() + TIMEOUT_S
         while True:
             messages = self._consumer.consume(MESSAGES_PER_CALL, POLL_S)

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import uuid
 from base64 import urlsafe_b64encode
+from dataclasses import dataclass
 from pathlib import Path
 
 from sluice.errors import SluiceError
@@ -41,21 +42,38 @@ def kafka_home() -> Path:
     return default_home().with_name("kafka")
 
 
-def up(home: Path) -> ClusterState:
+@dataclass(frozen=True, kw_only=True)
+class Login:
+    """A second address, where clients must log in (SASL, PLAIN, not encrypted)."""
+
+    port: int
+    user: str
+    password: str
+
+    def settings(self) -> dict[str, str]:
+        user = f'username="{self.user}" password="{self.password}" user_{self.user}="{self.password}"'
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        return {
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {user};",
+        }
+
+
+def up(home: Path, login: Login | None = None) -> ClusterState:
     """Start a broker and wait for its first answer; the first call ever downloads 44 MB."""
     jars = KAFKA.get()
     clear_home(home)
     shutil.rmtree(home / "data", ignore_errors=True)
-    plan = make_plan(home.resolve(), jars)
+    plan = make_plan(home.resolve(), jars, login)
     _format(home.resolve(), plan.daemons["broker"])
     return start(home, plan)
 
 
-def make_plan(home: Path, jars: Path) -> ClusterPlan:
+def make_plan(home: Path, jars: Path, login: Login | None = None) -> ClusterPlan:
     """Writes the configuration the broker reads."""
     port, controller_port = free_port(), free_port()
     home.mkdir(parents=True, exist_ok=True)
-    lines = [f"{name}={value}\n" for name, value in settings(home, port, controller_port).items()]
+    lines = [f"{name}={value}\n" for name, value in settings(home, port, controller_port, login).items()]
     (home / "server.properties").write_text("".join(lines))
     mark = f"-Dsluice.kafka={home}"
     java = shutil.which(java_command()) or "java"
@@ -70,15 +88,18 @@ def make_plan(home: Path, jars: Path) -> ClusterPlan:
     )
 
 
-def settings(home: Path, port: int, controller_port: int) -> dict[str, str]:
+def settings(home: Path, port: int, controller_port: int, login: Login | None = None) -> dict[str, str]:
     """One node that is broker and controller; topics of its own have one copy and few partitions."""
+    for_clients = f"PLAINTEXT://{HOST}:{port}" + (f",SASL_PLAINTEXT://{HOST}:{login.port}" if login else "")
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "listeners": f"{for_clients},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": for_clients,
+        "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"),
         "log.dirs": str(home / "data"),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
@@ -89,6 +110,7 @@ def settings(home: Path, port: int, controller_port: int) -> dict[str, str]:
         "transaction.state.log.min.isr": "1",
         "share.coordinator.state.topic.replication.factor": "1",
         "share.coordinator.state.topic.min.isr": "1",
+        **(login.settings() if login else {}),
     }
 
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sluice.errors import SluiceError
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients, is_passing, patiently
+from sluice.spark.kafka.clients import clients, library
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker, is_passing, patiently
 
 COMMITS = "commits"
 TRANSACTION_TIMEOUT_MS = 180_000
@@ -45,17 +46,30 @@ class PartWriter:
     def __init__(self, broker: Broker, part: Part) -> None:
         self._broker = broker
         self._part = part
-        self._producer = clients().Producer(
-            broker.client(
-                transactional_id=f"{broker.prefix}|{part.key}",
-                transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
-                linger_ms=5,
-                batch_num_messages=MESSAGES_PER_CALL,
-                queue_buffering_max_messages=1_000_000,
-            )
+        settings = broker.client(
+            transactional_id=f"{broker.prefix}|{part.key}",
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            linger_ms=5,
+            batch_num_messages=MESSAGES_PER_CALL,
+            queue_buffering_max_messages=1_000_000,
         )
-        self._producer.init_transactions(TIMEOUT_S)
         self._open = False
+        self._producer = clients.add(library().Producer(settings))
+        try:
+            self._producer.init_transactions(TIMEOUT_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """What was not committed is never seen: it stays open until the part is written again, or times out."""
+        clients.close(self._producer)
+
+    def __enter__(self) -> PartWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def last_batch_id(self) -> int:
         """The newest batch that is committed; -1 for none."""
@@ -88,27 +102,16 @@ class PartWriter:
 
 def read_markers(broker: Broker) -> dict[str, int]:
     """Key -> newest committed batch. What is being committed now is waited for, so that nothing is overlooked."""
-    kafka = clients()
+    kafka = library()
     partition = kafka.TopicPartition(broker.name_of(COMMITS), 0)
-    admin = broker.admin()
-    high = end_offsets(admin, [partition], committed=False)[0]
+    high = end_offsets(broker, [partition], committed=False)[0]
     deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
-    while end_offsets(admin, [partition])[0] < high:
+    while end_offsets(broker, [partition])[0] < high:
         if time.monotonic() > deadline_s:
             raise SluiceError(f"a transaction on {partition.topic!r} stays open for more than {SETTLE_TIMEOUT_S:g} s")
         time.sleep(POLL_S)
-    consumer = kafka.Consumer(
-        broker.client(
-            group_id=f"{partition.topic}.reader",
-            enable_auto_commit=False,
-            isolation_level="read_committed",
-            enable_partition_eof=True,
-            auto_offset_reset="earliest",
-            fetch_wait_max_ms=10,
-        )
-    )
     found: dict[str, int] = {}
-    try:
+    with clients.lent_consumer(broker, auto_offset_reset="earliest") as consumer:
         consumer.assign([kafka.TopicPartition(partition.topic, 0, 0)])
         while True:
             for message in consumer.consume(1_000, 0.1):
@@ -121,24 +124,22 @@ def read_markers(broker: Broker) -> dict[str, int]:
                     raise SluiceError(f"markers of {partition.topic!r} cannot be read: {message.error()}")
             if time.monotonic() > deadline_s:
                 raise SluiceError(f"markers of {partition.topic!r} were not read within {SETTLE_TIMEOUT_S:g} s")
-    finally:
-        consumer.close()
 
 
-def end_offsets(admin: Any, partitions: Iterable[Any], *, committed: bool = True) -> list[int]:
+def end_offsets(broker: Broker, partitions: Iterable[Any], *, committed: bool = True) -> list[int]:
     """One past the newest record of each partition: of those that are committed, or of all."""
-    kafka = clients()
+    kafka = library()
     level = kafka.IsolationLevel.READ_COMMITTED if committed else kafka.IsolationLevel.READ_UNCOMMITTED
-    return _listed(admin, partitions, kafka.admin.OffsetSpec.latest(), level)
+    return _listed(broker, partitions, kafka.admin.OffsetSpec.latest(), level)
 
 
-def start_offsets(admin: Any, partitions: Iterable[Any]) -> list[int]:
-    kafka = clients()
-    return _listed(admin, partitions, kafka.admin.OffsetSpec.earliest(), kafka.IsolationLevel.READ_COMMITTED)
+def start_offsets(broker: Broker, partitions: Iterable[Any]) -> list[int]:
+    kafka = library()
+    return _listed(broker, partitions, kafka.admin.OffsetSpec.earliest(), kafka.IsolationLevel.READ_COMMITTED)
 
 
-def _listed(admin: Any, partitions: Iterable[Any], which: Any, level: Any) -> list[int]:
-    wanted = list(partitions)
+def _listed(broker: Broker, partitions: Iterable[Any], which: Any, level: Any) -> list[int]:
+    admin, wanted = clients.admin(broker), list(partitions)
 
     def ask() -> list[int]:
         asked = admin.list_offsets(dict.fromkeys(wanted, which), isolation_level=level, request_timeout=TIMEOUT_S)

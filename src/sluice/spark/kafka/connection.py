@@ -11,17 +11,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from sluice.errors import BadInputError, SluiceError
-
-if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient
+from sluice.spark.kafka.clients import library
 
 SCHEME = "kafka://"
 TIMEOUT_S = 30.0
 RETRY_S = 0.2
+PASSING = {
+    "_ALL_BROKERS_DOWN",
+    "_RESOLVE",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "_WAIT_COORD",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "LEADER_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "NOT_LEADER_FOR_PARTITION",
+}
 Answer = TypeVar("Answer")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _HOST = re.compile(r"[^\s,:/]+:\d{1,5}\Z")
@@ -57,6 +67,11 @@ class Broker:
         config = f"?config={quote(self.config, safe='/')}" if self.config else ""
         return f"{SCHEME}{self.bootstrap}{'/' + self.prefix if self.prefix else ''}{config}"
 
+    @property
+    def address(self) -> tuple[str, str | None]:
+        """What a client depends on."""
+        return self.bootstrap, self.config
+
     def with_prefix(self, prefix: str) -> Broker:
         return replace(self, prefix=prefix)
 
@@ -67,10 +82,6 @@ class Broker:
         """Settings of one client. Errors are reported where they are handled: librdkafka logs nothing."""
         own = {name.replace("_", "."): value for name, value in settings.items()}
         return {"bootstrap.servers": self.bootstrap, "log_level": 0, **read_properties(self.config), **own}
-
-    def admin(self) -> AdminClient:
-        client: AdminClient = clients().admin.AdminClient(self.client())
-        return client
 
 
 def read_properties(path: str | None) -> dict[str, str]:
@@ -91,7 +102,7 @@ def read_properties(path: str | None) -> dict[str, str]:
 
 def patiently(ask: Callable[[], Answer]) -> Answer:
     """Ask the broker, and again while it cannot be reached: one that restarts is back within seconds."""
-    kafka = clients()
+    kafka = library()
     deadline_s = time.monotonic() + TIMEOUT_S
     while True:
         try:
@@ -104,17 +115,5 @@ def patiently(ask: Callable[[], Answer]) -> Answer:
 
 
 def is_passing(error: Any) -> bool:
-    """Whether trying again can help: the errors of a broker that restarts, and those Kafka calls retriable."""
-    kinds = clients().KafkaError
-    passing = {kinds._ALL_BROKERS_DOWN, kinds._TRANSPORT, kinds._TIMED_OUT, kinds._RESOLVE, kinds._WAIT_COORD}
-    return bool(error.retriable()) or error.code() in passing
-
-
-def clients() -> Any:
-    """The module of Kafka's clients; bad input where it is not installed."""
-    try:
-        import confluent_kafka
-        import confluent_kafka.admin
-    except ImportError as error:
-        raise BadInputError("Kafka topics need confluent-kafka; install sluice[kafka]") from error
-    return confluent_kafka
+    """Whether trying again can help: Kafka says so, or the broker restarts, or a new topic is not known everywhere."""
+    return bool(error.retriable()) or error.name() in PASSING

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.kafka.boundaries import BoundaryWriter
+from sluice.spark.kafka.clients import clients, library
 from sluice.spark.kafka.commits import Part, PartWriter, end_offsets, read_markers, start_offsets
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients, patiently
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker, patiently
 from sluice.spark.kafka.reading import count_records, first_timestamps_s
 from sluice.spark.kafka.rows import json_values
 
@@ -57,7 +58,8 @@ class KafkaTopic:
         # a topic that was just made is not known everywhere at once
         deadline_s = time.monotonic() + NEW_TOPIC_S
         while True:
-            found = patiently(lambda: self.admin.list_topics(self.name, timeout=TIMEOUT_S)).topics[self.name]
+            admin = clients.admin(self.broker)
+            found = patiently(partial(admin.list_topics, self.name, timeout=TIMEOUT_S)).topics[self.name]
             if found.error is None and found.partitions:
                 return len(found.partitions)
             if time.monotonic() > deadline_s:
@@ -76,6 +78,14 @@ class KafkaTopic:
             self._last_batch_ids[producer] = batch_id
             self.note_batch()
         return batch_id
+
+    def close(self) -> None:
+        """End its writers; reading and asking go on to work."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        if (boundaries := self.__dict__.pop("_boundaries", None)) is not None:
+            boundaries.close()
 
     @property
     def is_ours(self) -> bool:
@@ -115,7 +125,7 @@ class KafkaTopic:
             self.registered.append(consumer)
         found = self._committed(consumer)
         if found is None:
-            found = dict(enumerate(start_offsets(self.admin, self.all_partitions)))
+            found = dict(enumerate(start_offsets(self.broker, self.all_partitions)))
             self._commit(consumer, found)
         return _texts(found)
 
@@ -133,7 +143,7 @@ class KafkaTopic:
         return _texts(found)
 
     def end_position(self) -> KafkaPosition:
-        return _texts(dict(enumerate(end_offsets(self.admin, self.all_partitions))))
+        return _texts(dict(enumerate(end_offsets(self.broker, self.all_partitions))))
 
     def acknowledge(self, consumer: str, position: KafkaPosition) -> None:
         """Never goes back."""
@@ -173,21 +183,18 @@ class KafkaTopic:
 
     @property
     def all_partitions(self) -> list[Any]:
-        return [clients().TopicPartition(self.name, partition) for partition in range(self.partitions)]
-
-    @cached_property
-    def admin(self) -> Any:
-        return self.broker.admin()
+        return [library().TopicPartition(self.name, partition) for partition in range(self.partitions)]
 
     def _group(self, consumer: str) -> str:
         return self.broker.name_of(consumer)
 
     def _committed(self, consumer: str) -> dict[int, int] | None:
         """Null if this group has never finished anything here."""
-        asked = clients().ConsumerGroupTopicPartitions(self._group(consumer), self.all_partitions)
+        admin = clients.admin(self.broker)
+        asked = library().ConsumerGroupTopicPartitions(self._group(consumer), self.all_partitions)
 
         def ask() -> list[Any]:
-            answers = self.admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=TIMEOUT_S)
+            answers = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=TIMEOUT_S)
             return list(answers[self._group(consumer)].result(TIMEOUT_S).topic_partitions)
 
         found = patiently(ask)
@@ -197,12 +204,12 @@ class KafkaTopic:
         return {part.partition: max(0, part.offset) for part in found}
 
     def _commit(self, consumer: str, offsets: dict[int, int]) -> None:
-        kafka = clients()
+        kafka, admin = library(), clients.admin(self.broker)
         wanted = [kafka.TopicPartition(self.name, partition, offset) for partition, offset in offsets.items()]
         asked = kafka.ConsumerGroupTopicPartitions(self._group(consumer), wanted)
 
         def ask() -> list[Any]:
-            answers = self.admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)
+            answers = admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)
             return list(answers[self._group(consumer)].result(TIMEOUT_S).topic_partitions)
 
         for part in patiently(ask):

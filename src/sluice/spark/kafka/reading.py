@@ -1,7 +1,4 @@
-"""Reading ranges of offsets: what tasks do, and what the driver asks of single records.
-
-A process keeps one consumer per broker: making one costs more than a small range. It has no group to join.
-"""
+"""Reading ranges of offsets: what tasks do, and what the driver asks of single records."""
 
 from __future__ import annotations
 
@@ -10,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sluice.errors import SluiceError
-from sluice.spark.kafka.connection import Broker, clients, is_passing
+from sluice.spark.kafka.clients import clients, library
+from sluice.spark.kafka.connection import Broker, is_passing
 
 Range = tuple[int, int, int]
 """Partition, first offset, one past the last."""
@@ -21,53 +19,36 @@ SILENCE_S = 60.0
 QUEUED_KB = 8_192
 """Read ahead at most so much: a task reads a part of a partition, what lies behind it is of no use."""
 
-_consumers: dict[Broker, Any] = {}
-
-
-def consumer_of(broker: Broker) -> Any:
-    if broker not in _consumers:
-        _consumers[broker] = clients().Consumer(
-            broker.client(
-                group_id="sluice.reader",
-                enable_auto_commit=False,
-                enable_auto_offset_store=False,
-                isolation_level="read_committed",
-                enable_partition_eof=True,
-                auto_offset_reset="error",
-                fetch_wait_max_ms=10,
-                queued_max_messages_kbytes=QUEUED_KB,
-            )
-        )
-    return _consumers[broker]
-
 
 def read_ranges(broker: Broker, topic: str, ranges: Sequence[Range]) -> Iterator[list[Any]]:
     """The committed messages of some ranges, each of another partition, in portions."""
-    kafka = clients()
-    consumer = consumer_of(broker)
+    kafka = library()
     ends = {partition: end for partition, start, end in ranges if end > start}
-    consumer.assign([kafka.TopicPartition(topic, partition, start) for partition, start, end in ranges if end > start])
-    heard_s = time.monotonic()
-    while ends:
-        messages = consumer.consume(MESSAGES_PER_CALL, WAIT_S)
-        wanted = []
-        for message in messages:
-            error, partition = message.error(), message.partition()
-            if error is None:
-                end = ends.get(partition, -1)
-                if message.offset() < end:
-                    wanted.append(message)
-                if message.offset() + 1 >= end:
+    first = [kafka.TopicPartition(topic, partition, start) for partition, start, end in ranges if end > start]
+    if not first:
+        return
+    with clients.lent_consumer(broker, auto_offset_reset="error", queued_max_messages_kbytes=QUEUED_KB) as consumer:
+        consumer.assign(first)
+        heard_s = time.monotonic()
+        while ends:
+            wanted = []
+            for message in consumer.consume(MESSAGES_PER_CALL, WAIT_S):
+                error, partition = message.error(), message.partition()
+                if error is None:
+                    end = ends.get(partition, -1)
+                    if message.offset() < end:
+                        wanted.append(message)
+                    if message.offset() + 1 >= end:
+                        ends.pop(partition, None)
+                elif error.code() == kafka.KafkaError._PARTITION_EOF:
                     ends.pop(partition, None)
-            elif error.code() == kafka.KafkaError._PARTITION_EOF:
-                ends.pop(partition, None)
-            elif not is_passing(error):
-                raise SluiceError(f"topic {topic!r}, partition {partition}: {error.str()}")
-        if wanted:
-            heard_s = time.monotonic()
-            yield wanted
-        elif time.monotonic() > heard_s + SILENCE_S:
-            raise SluiceError(f"topic {topic!r}: {broker.bootstrap} gave no records for {SILENCE_S:g} s")
+                elif not is_passing(error):
+                    raise SluiceError(f"topic {topic!r}, partition {partition}: {error.str()}")
+            if wanted:
+                heard_s = time.monotonic()
+                yield wanted
+            elif time.monotonic() > heard_s + SILENCE_S:
+                raise SluiceError(f"topic {topic!r}: {broker.bootstrap} gave no records for {SILENCE_S:g} s")
 
 
 def count_records(broker: Broker, topic: str, ranges: Sequence[Range]) -> int:

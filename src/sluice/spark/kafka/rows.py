@@ -1,7 +1,8 @@
-"""Records as messages: one JSON object per record, so that any consumer can read them.
+"""Records as messages: one JSON object per record unless an Avro schema is given, so that any consumer can read them.
 
 Spark writes and reads them in the JVM (`encoded`, `decoded`); `json_values` is for programs without Spark. Timestamps
 have microseconds and an offset from UTC. A message that does not fit the schema fails the query: it is not skipped.
+Avro is the bare encoding of a record, without the prefix that a schema registry puts before it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 JSON_OPTIONS = {
@@ -32,23 +33,37 @@ def is_raw(schema: str) -> bool:
     return schema == "struct<value:binary>"
 
 
-def encoded(frame: DataFrame) -> DataFrame:
+def encoded(frame: DataFrame, avro: str | None = None) -> DataFrame:
     """The records as a column `value` of bytes."""
+    from pyspark.sql.avro.functions import to_avro
     from pyspark.sql.functions import struct, to_json
 
+    columns = (frame[f"`{name}`"] for name in frame.columns)
+    if avro is not None:
+        return frame.select(to_avro(struct(*columns), avro).alias("value"))
     if is_raw(frame.schema.simpleString()):
         return frame
-    value = to_json(struct(*(frame[f"`{name}`"] for name in frame.columns)), JSON_OPTIONS)
-    return frame.select(value.cast("binary").alias("value"))
+    return frame.select(to_json(struct(*columns), JSON_OPTIONS).cast("binary").alias("value"))
 
 
-def decoded(frame: DataFrame, schema: StructType) -> DataFrame:
+def decoded(frame: DataFrame, schema: StructType, avro: str | None = None) -> DataFrame:
     """The records of a column `value` of bytes."""
+    from pyspark.sql.avro.functions import from_avro
     from pyspark.sql.functions import col, from_json
 
+    if avro is not None:
+        return frame.select(from_avro(col("value"), avro, {"mode": "FAILFAST"}).alias("record")).select("record.*")
     if is_raw(schema.simpleString()):
         return frame
     return frame.select(from_json(col("value").cast("string"), schema, JSON_OPTIONS).alias("record")).select("record.*")
+
+
+def avro_schema(spark: SparkSession, avro: str) -> StructType:
+    """The columns that records of an Avro schema have."""
+    from pyspark.sql.types import BinaryType, StructField, StructType
+
+    nothing = spark.createDataFrame([], StructType([StructField("value", BinaryType())]))
+    return decoded(nothing, nothing.schema, avro).schema
 
 
 def json_values(table: pa.Table) -> list[bytes]:

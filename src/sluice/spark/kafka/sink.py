@@ -9,6 +9,7 @@ Consumers must read committed. The operator's function must give the same record
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ class KafkaSink:
     producer: str
     one_part: bool = False
     """For queries whose replayed batches may have other tasks: one task writes all records of a batch."""
+    avro: str | None = None
+    """The schema of its messages, where they are not JSON."""
     written_records: dict[int, int] = field(default_factory=dict)
     """Batch -> records, until somebody takes them."""
     _fresh: bool = True
@@ -36,7 +39,7 @@ class KafkaSink:
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         log = self.log
         write = part_function(log.broker, log.name, self.producer, batch_id, log.partitions, maybe_written=self._fresh)
-        messages = encoded(batch)
+        messages = encoded(batch, self.avro)
         if self.one_part:
             messages = messages.repartition(1)
         counts = messages.mapInArrow(write, "records long").collect()
@@ -60,16 +63,17 @@ def part_function(
         part = context.partitionId()
         again = maybe_written or context.attemptNumber() > 0
         records, writer, is_written = 0, None, False
-        for batch in batches:
-            records += batch.num_rows
-            if writer is None and batch.num_rows:
-                writer = PartWriter(broker, Part(topic, producer, part))
-                is_written = again and writer.last_batch_id() >= batch_id
-            if writer is not None and not is_written:
-                values = batch.column(0).to_pylist()
-                writer.write([{"value": value} for value in values], (batch_id + part) % partitions)
-        if writer is not None:
-            writer.commit(batch_id)
+        with ExitStack() as opened:
+            for batch in batches:
+                records += batch.num_rows
+                if writer is None and batch.num_rows:
+                    writer = opened.enter_context(PartWriter(broker, Part(topic, producer, part)))
+                    is_written = again and writer.last_batch_id() >= batch_id
+                if writer is not None and not is_written:
+                    values = batch.column(0).to_pylist()
+                    writer.write([{"value": value} for value in values], (batch_id + part) % partitions)
+            if writer is not None:
+                writer.commit(batch_id)
         yield pa.RecordBatch.from_arrays([pa.array([records], pa.int64())], ["records"])
 
     return write

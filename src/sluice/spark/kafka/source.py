@@ -84,6 +84,10 @@ class KafkaStreamReader(SteeredReader):
             self._boundaries = Boundaries(self._topic.broker, self._topic.name)
         return self._boundaries.limited(start, most_records)
 
+    def stop(self) -> None:
+        if self._boundaries is not None:
+            self._boundaries.close()
+
     def count(self, start: KafkaPosition, end: KafkaPosition) -> int:
         return sum(end[name] - _at(start, name) for name in end)
 

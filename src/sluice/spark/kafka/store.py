@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.kafka.boundaries import BATCHES
+from sluice.spark.kafka.clients import clients, library
 from sluice.spark.kafka.commits import COMMITS, COMMITS_SETTINGS
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker, clients
+from sluice.spark.kafka.connection import TIMEOUT_S, Broker
 from sluice.spark.kafka.log import KafkaTopic
 from sluice.spark.kafka.rows import decoded
 from sluice.spark.kafka.sink import KafkaSink
@@ -28,10 +29,11 @@ TOPIC_SETTINGS = {"message.timestamp.type": "LogAppendTime"}
 
 @dataclass
 class KafkaTopics:
-    """`external` names topics of others by dataset; all the rest are `PREFIX.DATASET`."""
+    """By dataset: `external` names topics of others, all the rest are `PREFIX.DATASET`; `avro` has schemas."""
 
     broker: Broker
     external: Mapping[str, str] = field(default_factory=dict)
+    avro: Mapping[str, str] = field(default_factory=dict)
     logs: dict[str, KafkaTopic] = field(default_factory=dict)
     _schemas: dict[str, StructType] = field(default_factory=dict)
 
@@ -51,16 +53,19 @@ class KafkaTopics:
         self, spark: SparkSession, name: str, *, consumer: str, control: Path, places: Path | None = None
     ) -> DataFrame:
         messages = messages_from(spark, self.logs[name], name, consumer=consumer, control=control, places=places)
-        return decoded(messages, self._schemas[name])
+        return decoded(messages, self._schemas[name], self.avro.get(name))
 
     def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> KafkaSink:
-        return KafkaSink(self.logs[name], producer, one_part=not same_tasks)
+        return KafkaSink(self.logs[name], producer, one_part=not same_tasks, avro=self.avro.get(name))
+
+    def close(self) -> None:
+        for log in self.logs.values():
+            log.close()
 
     def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        kafka = clients()
+        kafka = library()
         new = kafka.admin.NewTopic(topic, partitions, config=dict(settings))
-        admin = self.broker.admin()  # lives until the answer is there
-        (made,) = admin.create_topics([new], request_timeout=TIMEOUT_S).values()
+        (made,) = clients.admin(self.broker).create_topics([new], request_timeout=TIMEOUT_S).values()
         try:
             made.result(TIMEOUT_S)
         except kafka.KafkaException as error:

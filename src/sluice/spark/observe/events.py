@@ -25,6 +25,8 @@ class Batch:
     records: int
     scans: int = 1
     """How often a task per slot read: once per input, once more for an input that is joined with itself."""
+    offset_records: int | None = None
+    """What its offsets moved past, where they count records: tasks that are done again read some of it again."""
     head_start_s: float = 0.0
     """How long paced slots had worked when the batch was planned."""
     lag_records: int | None = None
@@ -59,6 +61,7 @@ class BatchStage:
     started_s: float | None = None
     """When its first task was launched."""
     ended_s: float | None = None
+    stage_id: int = 0
     repeated: bool = False
     """Some of its tasks were lost and done again: the figures are not those of its records."""
 
@@ -81,6 +84,7 @@ def read_batch(progress: Mapping[str, Any]) -> Batch | None:
         ended_s=started_s + progress["durationMs"].get("triggerExecution", 0) / 1000,
         records=sum(_records(source) for source in sources),
         scans=max(1, sum(_scans(source) for source in sources)),
+        offset_records=_offset_records(sources),
         head_start_s=max((_end_offset(source).get("head_start_s", 0.0) for source in sources), default=0.0),
         lag_records=read_lag(progress),
         output_records=_counted((progress.get("sink") or {}).get("numOutputRows")),
@@ -95,7 +99,7 @@ def records_per_topic(progress: Mapping[str, Any]) -> dict[str, int]:
 
 
 def read_lag(progress: Mapping[str, Any]) -> int | None:
-    """Records behind the newest offsets (whole numbers, or Kafka's own metric); null if one source does not tell."""
+    """Offsets behind the newest ones (whole numbers, or Kafka's per partition); null if one source does not tell."""
     lags = [_source_lag(source) for source in progress.get("sources", [])]
     known = [lag for lag in lags if lag is not None]
     return sum(known) if known and len(known) == len(lags) else None
@@ -110,6 +114,7 @@ def read_stages(job: Mapping[str, Any], stages: Sequence[Mapping[str, Any]]) -> 
         BatchStage(
             run_id=job.get("jobGroup") or "",
             batch_id=int(found.group(1)),
+            stage_id=int(stage.get("stageId", 0)),
             tasks=int(stage["numTasks"]),
             run_s=stage["executorRunTime"] / 1e3,
             cpu_s=(stage["executorCpuTime"] + stage["executorDeserializeCpuTime"]) / 1e9,
@@ -143,6 +148,17 @@ def _records(source: Mapping[str, Any]) -> int:
     return int(source["numInputRows"]) // max(1, _scans(source))
 
 
+def _offset_records(sources: Sequence[Mapping[str, Any]]) -> int | None:
+    """Null if one of the sources does not count records."""
+    moved = 0
+    for source in sources:
+        end, start = _plain_offset(source.get("endOffset")), _plain_offset(source.get("startOffset"))
+        if end is None or isinstance(_end_offset(source).get("offset"), dict):
+            return None
+        moved += end - (start or 0)
+    return moved
+
+
 def _scans(source: Mapping[str, Any]) -> int:
     """How often a source was read: only our topics' offsets count records and so tell."""
     end = _end_offset(source).get("offset")
@@ -167,6 +183,9 @@ def _source_lag(source: Mapping[str, Any]) -> int | None:
     end, latest = _plain_offset(source.get("endOffset")), _plain_offset(source.get("latestOffset"))
     if end is not None and latest is not None:
         return max(0, latest - end)
+    done, there = _partition_offsets(source.get("endOffset")), _partition_offsets(source.get("latestOffset"))
+    if done and there:
+        return sum(max(0, offset - done.get(partition, 0)) for partition, offset in there.items())
     behind = (source.get("metrics") or {}).get("avgOffsetsBehindLatest")
     if behind is None:
         return None
@@ -181,6 +200,18 @@ def _plain_offset(offset: Any) -> int | None:
         if is_ours and isinstance(offset, dict):
             return _total(offset)
     return offset if isinstance(offset, int) and not isinstance(offset, bool) else None
+
+
+def _partition_offsets(offset: Any) -> dict[tuple[str, str], int]:
+    """Topic and partition -> offset, as Spark's Kafka source has them; empty for all others."""
+    if not isinstance(offset, dict) or not all(isinstance(topic, dict) for topic in offset.values()):
+        return {}
+    return {
+        (name, partition): value
+        for name, topic in offset.items()
+        for partition, value in topic.items()
+        if isinstance(value, int)
+    }
 
 
 def _state_bytes(state: Mapping[str, Any]) -> float:

@@ -29,11 +29,12 @@ def make_observation(
     edges: Sequence[tuple[str, str]] = (),
     latency_samples_s: Sequence[float] | None = None,
 ) -> Observation:
-    """Without samples over the window, the longest latency of a query is the one sample."""
+    """Without samples over the window, every batch is one; the longest of a query where no batch ended."""
     operators = {name: operator_metrics(window) for name, window in windows.items()}
     if latency_samples_s is None:
+        of_batches = sorted(sample for window in windows.values() for sample in _batch_latencies_s(window))
         known = [metrics.latency_s for metrics in operators.values() if metrics.latency_s is not None]
-        latency_samples_s = [max(known)] if known else []
+        latency_samples_s = [latency_s for _, latency_s in of_batches] or [max(known, default=0.0)] * bool(known)
     return Observation(
         time_s=time_s,
         interval_s=interval_s,
@@ -196,6 +197,24 @@ def _latency_s(window: QueryWindow) -> float | None:
     gap_s = (starts[-1] - starts[0]) / (len(starts) - 1) if len(starts) > 1 else batch_s
     behind_s = _behind_s(span, window.backlog.lag_records)
     return None if behind_s is None else gap_s / 2 + batch_s + behind_s
+
+
+def _batch_latencies_s(window: QueryWindow) -> list[tuple[float, float]]:
+    """(when it ended, latency) of every batch with records, by the same rule as that of the whole window."""
+    span, waited_s = window.span, window.backlog.waited_s
+    if not window.is_source:
+        return []
+    found, before = [], span.before
+    for batch in span.batches:
+        gap_s = batch.duration_s if before is None else batch.started_s - before.started_s
+        before = batch
+        behind_s = _behind_s(span, batch.lag_records)
+        latency_s = gap_s / 2 + batch.duration_s + behind_s if behind_s is not None else None
+        if waited_s is not None:
+            latency_s = waited_s
+        if batch.records and latency_s is not None:
+            found.append((batch.ended_s, max(0.0, latency_s)))
+    return found
 
 
 def _behind_s(span: BatchSpan, lag_records: int | None) -> float | None:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
 from sluice.spark import internals
-from sluice.spark.pipeline.definition import OperatorSpec, OutputMode, Pipeline, SinkSpec, SourceSpec
+from sluice.spark.kafka.rows import avro_schema
+from sluice.spark.pipeline.definition import Pipeline
+from sluice.spark.pipeline.specs import OperatorSpec, OutputMode, SinkSpec, SourceSpec
 from sluice.spark.session import quiet_errors
 
 if TYPE_CHECKING:
@@ -216,7 +218,18 @@ def _other_sink(pipeline: Pipeline, operator: str) -> SinkSpec | None:
 
 
 def _source_schema(spec: SourceSpec, spark: SparkSession) -> StructType:
+    if spec.avro is not None:
+        return _avro_schema(spec.name, spec.avro, spark)
     return _schema(spec.name, spec.schema) if spec.schema is not None else read_source(spec, spark).schema
+
+
+def _avro_schema(name: str, avro: str, spark: SparkSession) -> StructType:
+    from pyspark.errors import PySparkException
+
+    try:
+        return avro_schema(spark, avro)
+    except PySparkException as error:
+        raise BadInputError(f"source {name!r}: the Avro schema is not understood: {_first_line(error)}") from error
 
 
 def read_source(spec: SourceSpec, spark: SparkSession) -> DataFrame:

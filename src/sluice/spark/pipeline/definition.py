@@ -16,110 +16,30 @@ becomes a streaming query of its own with a topic behind it, so that each can be
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from sluice.errors import BadInputError, unknown_name
 from sluice.model import Edge, Graph, Operator, Topology
+from sluice.spark.pipeline.specs import (
+    Dataset,
+    Function,
+    Generate,
+    OperatorSpec,
+    Read,
+    SinkSpec,
+    SourceSpec,
+    Watermark,
+    Write,
+)
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-Function = Callable[..., "DataFrame"]
-Generate = Callable[[int, int, float, int], "pa.Table"]
-"""`generate(first, count, time_s, seed)`: records number `first` to `first + count` arriving at Unix time `time_s`.
-
-The same arguments must give the same records, so that a run can be repeated and its output computed independently.
-"""
-Read = Callable[["SparkSession"], "DataFrame"]
-"""Gives a streaming DataFrame."""
-Write = Callable[["DataFrame", int], None]
-"""As `foreachBatch` takes it: the records of a batch, and the batch's number."""
-EXACTLY_ONCE_FORMATS = ("parquet", "json", "csv", "orc", "text")
-"""Spark's file sinks list the files of a finished batch, and those of a replayed one once."""
-Watermark = tuple[str, str]
-"""An event-time column and how late a record may be: `("at", "10 seconds")`."""
-OutputMode = Literal["append", "update"]
-
-DEFAULT_STATE_PARTITIONS = 8
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*\Z")
 _DELAY = re.compile(r"\s*\d+(\.\d+)?\s+[A-Za-z]+\s*\Z")
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """What a source or an operator produces; usable as an input, as its name is."""
-
-    name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class SourceSpec:
-    """Where records come from: a topic somebody else fills, one filled from `generate` at the workload's rate, or one
-    filled by a query of its own from what `read` gives: any streaming DataFrame of the session.
-    """
-
-    name: str
-    schema: StructType | str | None
-    """Null for `read`, whose DataFrame has one."""
-    generate: Generate | None = None
-    topic: str | None = None
-    read: Read | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class SinkSpec:
-    """Where what an operator produces goes: a topic (of the name `topic`), a format of Spark, or a function."""
-
-    name: str
-    operator: str
-    topic: str | None = None
-    format: str | None = None
-    write: Write | None = None
-    options: Mapping[str, Any]
-
-    @property
-    def is_topic(self) -> bool:
-        return self.format is None and self.write is None
-
-    @property
-    def guarantee(self) -> str:
-        """What a crash can do to the output, in one sentence."""
-        if self.is_topic:
-            return "exactly once"
-        if self.format in EXACTLY_ONCE_FORMATS:
-            return f"exactly once, for readers of the folder that use Spark ({self.format})"
-        if self.write is not None:
-            return "at least once: a batch that is replayed has the same batch id, by which the function can know it"
-        return f"at least once: Spark's sink {self.format!r} writes a replayed batch again"
-
-
-@dataclass(frozen=True, kw_only=True)
-class OperatorSpec:
-    """One operator as it was written; `stateful=None` is found out from its query plan."""
-
-    name: str
-    function: Function
-    inputs: tuple[str, ...]
-    stateful: bool | None = None
-    min_parallelism: int = 1
-    max_parallelism: int | None = None
-    slot_rate: float | None = None
-    slot_efficiency: Callable[[int], float] | None = None
-    watermarks: Mapping[str, Watermark]
-    output_mode: OutputMode = "append"
-    state_partitions: int = DEFAULT_STATE_PARTITIONS
-    chain: bool = False
-
-    def slot_rate_at(self, parallelism: int) -> float | None:
-        """Of one of so many slots: `slot_rate` is that of a single one."""
-        if self.slot_rate is None or self.slot_efficiency is None:
-            return self.slot_rate
-        return self.slot_rate * self.slot_efficiency(parallelism)
 
 
 class Pipeline:
@@ -148,6 +68,8 @@ class Pipeline:
         generate: Generate | None = None,
         topic: str | None = None,
     ) -> Dataset: ...
+    @overload
+    def source(self, name: str, *, topic: str, avro: str) -> Dataset: ...
 
     def source(
         self,
@@ -156,9 +78,12 @@ class Pipeline:
         *,
         generate: Generate | None = None,
         topic: str | None = None,
+        avro: str | None = None,
     ) -> Dataset:
         """Declare a dataset that arrives from outside; `schema` as Spark takes it, a DDL string or a StructType.
 
+        `topic` is its name on a broker. Its messages are JSON objects of the schema, bytes with the schema
+        `value BINARY`, or of the Avro schema `avro` (JSON, as in an .avsc file).
         As a decorator: of a function of the session that returns a streaming DataFrame, whatever Spark reads.
         """
         if callable(name):
@@ -166,9 +91,11 @@ class Pipeline:
             self.sources[name.__name__] = SourceSpec(name=name.__name__, schema=None, read=name)
             return Dataset(name.__name__)
         self._claim("source", name)
-        if schema is None:
-            raise BadInputError(f"source {name!r} needs a schema, or a function: @pipeline.source")
-        self.sources[name] = SourceSpec(name=name, schema=schema, generate=generate, topic=topic)
+        if (schema is None) == (avro is None):
+            raise BadInputError(f"source {name!r} needs a schema, an Avro schema, or a function: @pipeline.source")
+        if avro is not None:
+            _check_avro(f"source {name!r}", avro, topic)
+        self.sources[name] = SourceSpec(name=name, schema=schema, generate=generate, topic=topic, avro=avro)
         return Dataset(name)
 
     @overload
@@ -217,9 +144,12 @@ class Pipeline:
         *,
         topic: str | None = None,
         format: str | None = None,
+        avro: str | None = None,
         **options: Any,
     ) -> None:
         """Keep what an operator produces as the topic `name`, or (on a broker) as the topic `topic`.
+
+        Messages are JSON objects, of the Avro schema `avro`, or (from a single column `value BINARY`) bytes.
 
         With `format` it goes to a sink of Spark instead, `options` being the sink's; with `write` every batch goes to
         that function. Such an operator is the last of its branch: nothing else can read it.
@@ -230,8 +160,12 @@ class Pipeline:
             raise BadInputError(f"sink {name!r}: operator {operator!r} already has a sink")
         if sum(one is not None for one in (write, topic, format)) > 1 or (options and format is None):
             raise BadInputError(f"sink {name!r} takes one of a topic, a format with its options, and a function")
+        if avro is not None:
+            _check_avro(f"sink {name!r}", avro, topic)
         self.sinks[name] = operator
-        spec = SinkSpec(name=name, operator=operator, topic=topic, format=format, write=write, options=options)
+        spec = SinkSpec(
+            name=name, operator=operator, topic=topic, format=format, write=write, avro=avro, options=options
+        )
         self.sink_specs[name] = spec
 
     def validate(self) -> None:
@@ -301,6 +235,11 @@ class Pipeline:
         specs: list[SourceSpec | SinkSpec] = [*self.sources.values(), *self.sink_specs.values()]
         return {spec.name: spec.topic for spec in specs if spec.topic is not None}
 
+    def avro_schemas(self) -> dict[str, str]:
+        """Of the sources and sinks whose messages are Avro."""
+        specs: list[SourceSpec | SinkSpec] = [*self.sources.values(), *self.sink_specs.values()]
+        return {spec.name: spec.avro for spec in specs if spec.avro is not None}
+
     def _add(self, name: str, function: Function, inputs: tuple[str, ...], options: Mapping[str, Any]) -> Dataset:
         self._claim("operator", name)
         self.operators[name] = _operator_spec(name, function, inputs, {"chain": self.chain, **options})
@@ -316,6 +255,15 @@ class Pipeline:
         ]
         if taken:
             raise BadInputError(f"{kind} {name!r}: there is already a {taken[0]} of that name")
+
+
+def _check_avro(where: str, avro: str, topic: str | None) -> None:
+    if topic is None:
+        raise BadInputError(f"{where} has an Avro schema, but no topic=NAME of a broker whose messages it describes")
+    try:
+        json.loads(avro)
+    except (TypeError, ValueError) as error:
+        raise BadInputError(f"{where}: avro must be an Avro schema as JSON text: {error}; got {avro!r}") from error
 
 
 def _operator_spec(name: str, function: Function, inputs: tuple[str, ...], options: Mapping[str, Any]) -> OperatorSpec:

@@ -25,8 +25,8 @@ from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.classes import load_classes
+from sluice.spark.placed.cluster import PLACED_SETTINGS, await_executors, check_master, check_shared
 from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
-from sluice.spark.placed.cluster import await_executors, check_master, check_shared
 from sluice.spark.placed.placing import Moves
 from sluice.spark.topic.interface import TopicStore
 
@@ -41,8 +41,9 @@ class SparkEngine:
     """Runs a `Pipeline`. `slots` bounds the sum of all parallelism; `threads` is what Spark may run at once.
 
     With a `master` the slots are the cores of its executors, one executor per worker; `slots` then only limits how many
-    of them are used. `places` puts every task on the worker that the target's placement says; `capacity` (cpu, io, net)
-    is that of every worker, for whoever computes placements.
+    of them are used. `places` puts every task on the worker that the target's placement says; `elastic` has executors
+    requested and released as the placement needs them; `capacity` (cpu, io, net) is that of every worker, for whoever
+    computes placements.
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
@@ -59,6 +60,7 @@ class SparkEngine:
         spark: SparkSession | None = None,
         master: str | None = None,
         places: bool = False,
+        elastic: bool = False,
         capacity: Mapping[str, float | None] | None = None,
         session_settings: Mapping[str, str] | None = None,
         settings: QuerySettings | None = None,
@@ -88,7 +90,11 @@ class SparkEngine:
                 f"sluice {pipeline.name}",
                 threads=task_threads(pipeline, slots or 1),
                 master=master,
-                settings={**(CLUSTER_SETTINGS if master else {}), **(session_settings or {})},
+                settings={
+                    **(CLUSTER_SETTINGS if master else {}),
+                    **(PLACED_SETTINGS if places else {}),
+                    **(session_settings or {}),
+                },
                 python_sources=store is not None,
             )
         )
@@ -97,9 +103,9 @@ class SparkEngine:
         try:
             compiled = compile_pipeline(pipeline, self.spark)
             self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store=store, places=places)
-            self.slots = slots or 0
+            self._slots = slots
             if master is not None:
-                self.slots = self._join_cluster(root, slots, capacity or {})
+                self._join_cluster(root, slots, capacity or {}, elastic=elastic)
         except BaseException:
             self._session.close()
             raise
@@ -115,18 +121,27 @@ class SparkEngine:
         self._count: RecordCount | None = None
         self._listener: ProgressListener | None = None
 
-    def _join_cluster(self, root: Path, limit: int | None, capacity: Mapping[str, float | None]) -> int:
-        """Wait for the workers and make sure that they can do their part; the slots there are."""
+    @property
+    def slots(self) -> int:
+        """Those there are: on a cluster the cores of the executors, which come and go, up to the limit."""
+        if self.worker_side is None:
+            return self._slots or 0
+        there = self.worker_side.slots
+        return there if self._slots is None else min(self._slots, there)
+
+    def _join_cluster(
+        self, root: Path, limit: int | None, capacity: Mapping[str, float | None], *, elastic: bool
+    ) -> None:
+        """Wait for the workers and make sure that they can do their part."""
         cores = sum(one.cores for one in await_executors(self.spark))
         if limit is not None and limit > cores:
             raise BadInputError(f"slots must be at most the {cores} cores of the executors, got {limit}")
         check_shared(self.spark, root, cores)
         load_classes(self.spark, self.runtime.folders.classes)
-        self.worker_side = WorkerSide(self.spark, self.runtime, capacity)
+        self.worker_side = WorkerSide(self.spark, self.runtime, capacity, elastic=elastic)
         least = sum(query.min_parallelism for query in self.runtime.compiled.queries)
         if least > (limit or cores):
             raise BadInputError(f"the pipeline needs at least {least} slots, the executors have {limit or cores} cores")
-        return limit or cores
 
     @property
     def cluster(self) -> Cluster | None:
@@ -194,7 +209,8 @@ class SparkEngine:
         )
         if self.worker_side is None:
             return observation
-        workers, followed = self.worker_side.close_window(interval_s)
+        io_rates = {name: one.io_rate for name, one in observation.operators.items() if one.io_rate is not None}
+        workers, followed = self.worker_side.close_window(interval_s, io_rates)
         return observation.model_copy(update={"workers": workers, "placement": followed})
 
     def reconcile(self, target: Target) -> Reconciliation:
@@ -207,7 +223,7 @@ class SparkEngine:
             self._wanted = target.placement
         if target.parallelism == before:
             moves = self._keep_placement()
-            return Reconciliation(requested=before, observed=before, detail=self._said(moves))
+            return Reconciliation(requested=before, observed=self._running(before), detail=self._said(moves))
         try:
             self._check(target)
         except SluiceError as error:
@@ -223,7 +239,7 @@ class SparkEngine:
         now = self.runtime.parallelism
         return Reconciliation(
             requested=now,
-            observed=now,
+            observed=self._running(now),
             changes={
                 name: OperatorChange(before=result.before, requested=target.parallelism[name], error=result.error)
                 for name, result in results.items()
@@ -231,6 +247,9 @@ class SparkEngine:
             downtime_s=standstill_s,
             detail="; ".join(filter(None, (_detail(results), self._said(moves)))) or None,
         )
+
+    def _running(self, parallelism: dict[str, int]) -> dict[str, int]:
+        return self.worker_side.running(parallelism, self._wanted) if self.worker_side else parallelism
 
     def _said(self, moves: Moves) -> str | None:
         """What the moved state partitions weigh: each is loaded from the checkpoint by its new worker."""
@@ -263,9 +282,11 @@ class SparkEngine:
                 if self._feed:
                     self._feed.stop()
                 self.runtime.stop()
+                self._sample()
             finally:
                 self._await_last_progress()
                 self._count = self._counted()
+                self.runtime.close()
                 if self._listener:
                     self._listener.close()
                 if self.worker_side:
@@ -277,8 +298,13 @@ class SparkEngine:
         """Start failed queries again, drop output nobody reads, look at the feed, take samples."""
         seen = self.worker_side.refresh() if self.worker_side else ()
         if self.worker_side:
+            if self.worker_side.lost_some:
+                with self._lock:
+                    for ledger in self._ledgers.values():
+                        ledger.read.worker_lost(time.time())
             self.worker_side.sample()
             self._keep_placement()
+            seen += self.worker_side.keep_executors(self._wanted)
         restarts = self.runtime.restart_failed()
         self.runtime.trim_output()
         if self._feed:

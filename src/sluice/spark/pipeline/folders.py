@@ -105,6 +105,12 @@ def committed_offsets(checkpoint: Path) -> dict[str, Position]:
     return {offset["topic"]: offset["offset"] for offset in offsets}
 
 
+def source_offsets(checkpoint: Path) -> dict[str, dict[str, int]]:
+    """Topic -> offset per partition where the last finished batch ended, for Spark's own connector."""
+    _, *sources = _offset_log(checkpoint)
+    return {topic: offsets for line in sources if line != "-" for topic, offsets in json.loads(line).items()}
+
+
 def state_partitions_of(checkpoint: Path) -> int | None:
     """In how many partitions the state is, from Spark's own record; None before the first finished batch."""
     metadata, *_ = _offset_log(checkpoint)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError
 from sluice.spark.pipeline.compile import read_source
-from sluice.spark.pipeline.definition import SourceSpec
 from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
 from sluice.spark.pipeline.folders import Folders
+from sluice.spark.pipeline.specs import SourceSpec
 from sluice.spark.session import session_settings
 
 if TYPE_CHECKING:

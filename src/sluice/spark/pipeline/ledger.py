@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from sluice.spark.observe.events import Batch, BatchKey, BatchStage
 from sluice.spark.observe.window import Backlog, BatchLog, QueryWindow, most_slots, slots_since
 from sluice.spark.pipeline.folders import Folders, last_batches
 from sluice.spark.pipeline.query import OperatorQuery
+from sluice.spark.pipeline.read_count import ReadCount
 from sluice.spark.topic import HeldBack
 from sluice.spark.topic.interface import Position, RecordLog
 
@@ -40,7 +41,7 @@ class Ledger:
     trigger_s: float
     bound_records: int | None
     began_s: float = field(default_factory=time.time)
-    read_records: int = 0
+    read: ReadCount = field(default_factory=ReadCount)
 
     def __post_init__(self) -> None:
         self.last = self.counters(self.began_s)
@@ -53,13 +54,18 @@ class Ledger:
     def on_batch(self, batch: Batch) -> None:
         """A run's first batch with records, and the first on more slots than ever, start Python processes."""
         self._log.batches.append(batch)
-        self.read_records += batch.records
+        self.read.add(batch)
         slots = most_slots(self._slot_changes, batch.started_s, batch.started_s)
         if batch.records and slots > self._most_slots.get(batch.run_id, 0):
             self._most_slots = {batch.run_id: slots}
             self._warm_ups.add(batch.key)
 
-    def on_stages(self, stages: Iterable[BatchStage]) -> None:
+    @property
+    def read_records(self) -> int:
+        return self.read.records
+
+    def on_stages(self, stages: Sequence[BatchStage]) -> None:
+        self.read.add_stages(stages)
         self._log.add_stages(stages)
 
     def on_rescale(self) -> None:

@@ -208,6 +208,10 @@ class Runtime:
             inflow.stop()
         self._at_once(OperatorQuery.stop_at_boundary)
 
+    def close(self) -> None:
+        """When everything is stopped and counted."""
+        self._store.close()
+
     def _at_once(self, act: Callable[[OperatorQuery], None]) -> None:
         with ThreadPoolExecutor(max(1, len(self.queries)), thread_name_prefix="queries") as pool:
             for done in [pool.submit(act, query) for query in self.queries.values()]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import InstanceSize
 from sluice.spark.causes import last_error
-from sluice.spark.pipeline.definition import OperatorSpec
+from sluice.spark.pipeline.specs import OperatorSpec
 
 if TYPE_CHECKING:
     import pyarrow as pa

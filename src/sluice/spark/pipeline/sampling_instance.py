@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.spark.pipeline.compile import call_operator
-from sluice.spark.pipeline.definition import OperatorSpec
 from sluice.spark.pipeline.failure import Failure
+from sluice.spark.pipeline.specs import OperatorSpec
 from sluice.spark.session import open_session
 
 if TYPE_CHECKING:

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.model import Cluster, PlacedTasks, Placement, WorkerMetrics
-from sluice.spark.internals import StatusStore
+from sluice.spark.internals import Json, StatusStore
 from sluice.spark.pipeline.runtime import Runtime
 from sluice.spark.placed.classes import task_log
 from sluice.spark.placed.cluster import executors_of
+from sluice.spark.placed.elastic import ElasticExecutors, without_slots
 from sluice.spark.placed.placing import Moves
 from sluice.spark.placed.process_cpu import ExecutorCpu
-from sluice.spark.placed.tasks import TaskAccount
+from sluice.spark.placed.tasks import STATE, TaskAccount
 from sluice.spark.placed.workers import Executor, cluster_of, workers_of
 
 if TYPE_CHECKING:
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
 
 
 class WorkerSide:
-    """Called by the loop's thread only. `capacity` (cpu, io, net) is that of every worker; null is unlimited."""
+    """Called by the loop's thread only. `capacity` (cpu, io, net) is that of every worker; null is unlimited.
 
-    def __init__(self, spark: SparkSession, runtime: Runtime, capacity: Mapping[str, float | None]) -> None:
+    Elastic: executors are requested and released as the placement needs them, up to those that came at the start.
+    """
+
+    def __init__(
+        self, spark: SparkSession, runtime: Runtime, capacity: Mapping[str, float | None], *, elastic: bool = False
+    ) -> None:
+        self._elastic = ElasticExecutors(spark) if elastic else None
         self._runtime = runtime
         self._capacity = capacity
         self._store = StatusStore(spark)
@@ -33,8 +40,29 @@ class WorkerSide:
         self._names: dict[str, str] = {}
         """Every executor there ever was, and its worker."""
         self._dropped = 0
+        self.lost_some = False
+        """Whether an executor was gone when we last looked."""
         self.workers: dict[str, Executor] = {}
         self.refresh()
+        self._first_slots = self.cluster.slots
+
+    @property
+    def slots(self) -> int:
+        """Those there are, or can be."""
+        there = self.cluster.slots
+        return there if self._elastic is None else max(there, self._first_slots)
+
+    def keep_executors(self, wanted: Placement | None) -> tuple[str, ...]:
+        """Request and release executors as the placement needs them; a sentence for everything done."""
+        return () if self._elastic is None or wanted is None else self._elastic.reconcile(wanted, self.workers)
+
+    def running(self, parallelism: Mapping[str, int], wanted: Placement | None) -> dict[str, int]:
+        """The instances that have a slot: those of workers yet to come share the slots of others until then."""
+        missing = sum(parallelism.values()) - self.cluster.slots
+        if self._elastic is None or wanted is None or missing <= 0:
+            return dict(parallelism)
+        waiting = without_slots(wanted, missing)
+        return {name: count - waiting.get(name, 0) for name, count in parallelism.items()}
 
     @property
     def cluster(self) -> Cluster:
@@ -43,6 +71,7 @@ class WorkerSide:
     def refresh(self) -> tuple[str, ...]:
         """Look who is there; a sentence for every worker that came or went. Without any, the last ones count."""
         found = workers_of(executors_of(self._store))
+        self.lost_some = any(found.get(name) != executor for name, executor in self.workers.items())
         if not found or found == self.workers:
             return ()
         before, self.workers = self.workers, found
@@ -65,19 +94,34 @@ class WorkerSide:
     def sample(self) -> None:
         found = self._log.drain()
         self._dropped += found["dropped"]
-        self._account.add(found["tasks"], self._operator_of, self._names.get)
+        self._account.add(self._with_our_plan(found["tasks"]), self._operator_of, self._names.get, found["gone"])
 
-    def close_window(self, interval_s: float) -> tuple[dict[str, WorkerMetrics], PlacedTasks | None]:
+    def _with_our_plan(self, tasks: list[Json]) -> list[Json]:
+        """State tasks are compared with our own plan: tasks before them may have told the scheduler something else."""
+        placing = self._runtime.placing
+        for task in tasks if placing is not None else ():
+            operator = self._operator_of(task["run_id"])
+            if operator is not None and placing is not None and task["kind"] == STATE:
+                task["planned"] = placing.planned_state(operator, task["partition"], task["submitted_ms"] / 1e3)
+                placing.ran(operator, task["partition"], task["executor"])
+        return tasks
+
+    def close_window(
+        self, interval_s: float, io_rates: Mapping[str, float]
+    ) -> tuple[dict[str, WorkerMetrics], PlacedTasks | None]:
         """What ran on every worker since the last call, and how much of it where it was planned."""
         self.sample()
         account, self._account = self._account, TaskAccount()
         followed = None
         if self._runtime.placing is not None:
-            followed = PlacedTasks(placed=account.placed + self._dropped, followed=account.followed)
+            self._runtime.placing.weigh(account.state_s)
+            followed = PlacedTasks(
+                placed=account.placed + self._dropped, followed=account.followed, displaced=account.displaced
+            )
         self._dropped = 0
         cores = self._cpu.cores(interval_s)
         cpu = {name: cores.get(one.executor_id) for name, one in self.workers.items()}
-        metrics = account.metrics(self.cluster.workers, interval_s)
+        metrics = account.metrics(self.cluster.workers, interval_s, io_rates)
         return {name: one.model_copy(update={"cpu": cpu.get(name)}) for name, one in metrics.items()}, followed
 
     def close(self) -> None:

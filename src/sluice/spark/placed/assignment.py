@@ -35,11 +35,22 @@ def source_workers(counts: Mapping[str, int]) -> list[str]:
     return [worker for worker in sorted(counts) for _ in range(counts[worker])]
 
 
-def state_workers(counts: Mapping[str, int], partitions: int, before: Sequence[str] = ()) -> list[str]:
+SKEWED = 2.0
+"""A partition that takes so many times the mean is skewed: then partitions are divided by weight, not by number."""
+TOLERANCE = 1.2
+"""A worker may keep what it has while that is up to so many times its share of the weight."""
+
+
+def state_workers(
+    counts: Mapping[str, int], partitions: int, before: Sequence[str] = (), weights: Sequence[float] = ()
+) -> list[str]:
     """The worker of every state partition: as many on each as its instances' share, and as few moved as that allows.
 
-    With more partitions than instances an instance has several, as a task of Flink has key groups.
+    With more partitions than instances an instance has several, as a task of Flink has key groups. `weights` are the
+    time each partition takes; with skewed keys each worker gets its share of the time.
     """
+    if len(weights) == partitions and max(weights) * partitions > SKEWED * sum(weights):
+        return _by_weight(counts, before, weights)
     quota = _shares(counts, partitions, before)
     chosen: list[str | None] = [None] * partitions
     for partition, worker in enumerate(before[:partitions]):
@@ -48,6 +59,27 @@ def state_workers(counts: Mapping[str, int], partitions: int, before: Sequence[s
             quota[worker] -= 1
     open_places = iter([worker for worker in sorted(quota) for _ in range(quota[worker])])
     return [worker if worker is not None else next(open_places) for worker in chosen]
+
+
+def _by_weight(counts: Mapping[str, int], before: Sequence[str], weights: Sequence[float]) -> list[str]:
+    """Heaviest first: where it was, if that worker's share allows, else where most of the share is left."""
+    total, instances = sum(weights), sum(counts.values())
+    left = {worker: total * count / instances for worker, count in counts.items()}
+    slack = {worker: (TOLERANCE - 1) * share for worker, share in left.items()}
+    found = [""] * len(weights)
+    later = []
+    for partition in sorted(range(len(weights)), key=lambda one: -weights[one]):
+        worker = before[partition] if partition < len(before) else None
+        if worker in left and weights[partition] <= left[worker] + slack[worker]:
+            found[partition] = worker
+            left[worker] -= weights[partition]
+        else:
+            later.append(partition)
+    for partition in later:
+        worker = max(sorted(left), key=lambda name: left[name])
+        found[partition] = worker
+        left[worker] -= weights[partition]
+    return found
 
 
 def moved(before: Sequence[str], after: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRIVER = "driver"
+YARN = "yarn"
 FIRST_EXECUTOR_S = 90.0
 SETTLED_S = 4.0
 """Executors of one cluster come within this time of each other."""
 POLL_S = 0.2
 PROBE = "shared-by-workers"
-SETTINGS = {
+PLACED_SETTINGS = {
     # a task waits for its worker rather than run on another one; one whose executor is gone does not wait
     "spark.locality.wait": "30s",
+}
+SETTINGS = {
     # a worker that dies fails the tasks it had: that is no fault of theirs
     "spark.task.maxFailures": "8",
     "spark.stage.maxConsecutiveAttempts": "8",
@@ -32,23 +36,27 @@ SETTINGS = {
 
 
 def check_master(master: str) -> None:
-    """Bad input for a master whose executors cannot be one per worker."""
-    if not master.startswith("spark://"):
+    """Bad input for a master whose executors cannot be told apart by host and number, or cannot be found."""
+    if master == YARN:
+        if not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
+            raise BadInputError("--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR, the folder with yarn-site.xml")
+    elif not master.startswith("spark://"):
         raise BadInputError(
-            f"pipelines run on a standalone cluster's master, spark://HOST:PORT, got {master!r}; "
+            f"pipelines run on a standalone cluster's master, spark://HOST:PORT, or on yarn, got {master!r}; "
             f"without --master Spark runs in this process"
         )
 
 
 def executors_of(store: StatusStore) -> list[Executor]:
-    """Those that are there and take tasks."""
-    return [
+    """Those that are there and take tasks. One whose host is not known yet has only just registered."""
+    found = [
         Executor(
             executor_id=summary["id"], host=summary["hostPort"].rpartition(":")[0], cores=int(summary["totalCores"])
         )
         for summary in store.executors()
         if summary["id"] != DRIVER and summary["isActive"] and int(summary["totalCores"]) > 0
     ]
+    return [executor for executor in found if executor.host]
 
 
 def await_executors(spark: SparkSession) -> list[Executor]:

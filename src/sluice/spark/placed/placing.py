@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ from sluice.spark.placed.workers import Workers
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+KEPT_PLANS = 20
+"""Tasks are compared with the plan at the time their stage began."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,12 @@ class Held:
     """Executor of every source partition, as Spark names it."""
     state: list[str]
     """Worker of every state partition."""
+    counts: dict[str, int] | None = None
+    """Instances of every worker that the state was divided for."""
     told: tuple[object, ...] = ()
     """Run, stores and executors of the state partitions as the coordinator was told."""
+    history: list[tuple[float, tuple[str | None, ...]]] = field(default_factory=list)
+    """When it was told, and the executor of every state partition; the newest last."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +69,19 @@ class Moves:
 class Placing:
     """Called by the loop's thread, and by the threads that start queries."""
 
-    def __init__(self, spark: SparkSession, queries: Mapping[str, PlacedQuery]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        queries: Mapping[str, PlacedQuery],
+        state_places: Callable[[SparkSession, StreamingQuery], StatePlaces] = StatePlaces,
+    ) -> None:
         self._spark = spark
+        self._state_places = state_places
         self._queries = queries
         self._lock = threading.RLock()
         self._held = {name: Held([], []) for name in queries}
         self._runs: dict[str, tuple[str, StatePlaces]] = {}
+        self._weights: dict[str, list[float]] = {}
         self.wanted: Placement | None = None
         self.in_force: Placement | None = None
 
@@ -94,8 +109,39 @@ class Placing:
         if not self._queries[name].stateful:
             return
         with self._lock:
-            self._runs[name] = (str(query.runId), StatePlaces(self._spark, query))
+            self._runs[name] = (str(query.runId), self._state_places(self._spark, query))
             self._tell_state(name)
+
+    def weigh(self, state_s: Mapping[str, Mapping[int, float]]) -> None:
+        """The CPU time that state partitions took in a window: keys may be skewed. Half old, half new."""
+        with self._lock:
+            for name, taken_s in state_s.items():
+                total_s = sum(taken_s.values())
+                if name not in self._held or total_s <= 0:
+                    continue
+                now = [taken_s.get(partition, 0.0) / total_s for partition in range(len(self._held[name].state))]
+                old = self._weights.get(name, now)
+                self._weights[name] = (
+                    [(a + b) / 2 for a, b in zip(old, now, strict=True)] if len(old) == len(now) else now
+                )
+
+    def planned_state(self, name: str, partition: int, unix_s: float) -> str | None:
+        """The executor a state partition was to be on at that time; null if nothing was planned."""
+        with self._lock:
+            for since_s, executors in reversed(self._held[name].history):
+                if since_s <= unix_s:
+                    return executors[partition] if partition < len(executors) else None
+        return None
+
+    def ran(self, name: str, partition: int, executor_id: str) -> None:
+        """A task that began before a change was told reports its old place after it: then the change is told again."""
+        with self._lock:
+            held = self._held[name]
+            executor = self._workers.get(held.state[partition]) if partition < len(held.state) else None
+            if name not in self._runs or executor is None or executor.executor_id == executor_id:
+                return
+            stores = stores_of(self._queries[name].checkpoint) or ASSUMED
+            self._runs[name][1].report(stores, partition, executor.host, executor.executor_id)
 
     def restore(self, state: Mapping[str, list[str]]) -> None:
         """The state partitions as an earlier run held them, so that going on moves none."""
@@ -115,7 +161,11 @@ class Placing:
             held.source = source
         if not query.stateful:
             return 0
-        before, held.state = held.state, state_workers(counts, partitions, held.state)
+        before = held.state
+        if dict(counts) != held.counts or len(before) != partitions:
+            # weights change all the time: they count when instances move anyway
+            held.state = state_workers(counts, partitions, before, self._weights.get(name, ()))
+            held.counts = dict(counts)
         self._tell_state(name)
         return moved(before, held.state)
 
@@ -137,3 +187,5 @@ class Placing:
             if executor is not None and not known:
                 places.report(stores, partition, executor.host, executor.executor_id)
         held.told = told
+        planned = tuple(None if executor is None else executor.executor_id for executor in executors)
+        held.history = [*held.history[-KEPT_PLANS:], (time.time(), planned)]

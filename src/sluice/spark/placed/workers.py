@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from sluice.model import Cluster, Worker
 
+EXPECTED = "expected-"
+"""How a placement names workers that are yet to come: their instances run elsewhere until they do."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Executor:

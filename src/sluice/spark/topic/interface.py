@@ -99,6 +99,10 @@ class TopicStore(Protocol):
         """`same_tasks` says that a replayed batch has the tasks it had before, as operators' have."""
         ...
 
+    def close(self) -> None:
+        """Nothing is written any more; its topics can still be asked."""
+        ...
+
 
 def open_log(locator: str | Path) -> RecordLog:
     """A topic that another process has made."""

@@ -32,3 +32,6 @@ class EmbeddedTopics:
 
     def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> TopicSink:
         return TopicSink(self.folder_of(name), producer=producer)
+
+    def close(self) -> None:
+        """Files are open only while they are read or written."""

@@ -70,23 +70,45 @@ def check_query(
     engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
         for number, block in enumerate(blocks):
-            if _append(engine, block, "test", number):
+            if append_block(engine, block, number):
                 time.sleep(pause_s)
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
                 wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
                 target = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
                 rescaled = engine.runtime.rescale(target, "live")
                 assert not any(result.error for result in rescaled.values()), rescaled
-        wait_until(lambda: drained(engine), engine, "drained pipeline")
-        flush = answer.flush(job, tables)
-        flushes = _flush_until_complete(engine, flush, lambda: _is(_result(answer, output(engine)), expected))
+        flushed = _bring_to_an_end(answer, engine, job, tables, lambda: _is(_result(answer, output(engine)), expected))
     finally:
         count = engine.stop()
     same_rows(_result(answer, output(engine)), expected)
     assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
     if not is_resumed:
-        assert count.processed == sum(table.num_rows for table in tables.values()) + flushes * len(flush)
+        assert count.processed == sum(table.num_rows for table in tables.values()) + flushed
     return QueryCheck(count.processed, len(expected), rescales, time.monotonic() - began_s)
+
+
+def finish_query(answer: ReferenceAnswer, job: SparkJob, engine: SparkEngine, root: Path, blocks: list[Tables]) -> int:
+    """Bring what is left of the blocks to a started engine, end it and compare; how many rows were right."""
+    tables = whole(blocks)
+    expected = comparable(answer.answer(tables))
+    try:
+        for number, block in enumerate(blocks):
+            append_block(engine, block, number)
+        _bring_to_an_end(answer, engine, job, tables, lambda: _is(_result(answer, read_output(root, "out")), expected))
+    finally:
+        count = engine.stop()
+    same_rows(_result(answer, read_output(root, "out")), expected)
+    assert (count.lost, count.duplicated, count.waiting) == (0, 0, 0)
+    return len(expected)
+
+
+def _bring_to_an_end(
+    answer: ReferenceAnswer, engine: SparkEngine, job: SparkJob, tables: Tables, complete: Callable[[], bool]
+) -> int:
+    """Let everything be read and all windows end; how many records that took."""
+    wait_until(lambda: drained(engine), engine, "drained pipeline")
+    flush = answer.flush(job, tables)
+    return _flush_until_complete(engine, flush, complete) * len(flush)
 
 
 def _use_few_state_partitions(job: SparkJob) -> None:
@@ -125,6 +147,11 @@ def _is(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
     except AssertionError:
         return False
     return True
+
+
+def append_block(engine: SparkEngine, block: Tables, number: int) -> bool:
+    """Whether anything of it was new: what an earlier driver brought is there already."""
+    return _append(engine, block, "test", number)
 
 
 def _append(engine: SparkEngine, tables: Tables, producer: str, batch_id: int) -> bool:

@@ -13,21 +13,34 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+TASKS_OF_A_STAGE = 1000
+
 
 def active_executors(spark: SparkSession) -> list[Any]:
     """Spark's own summaries of those that have joined and not left; a process that is still starting is none."""
     return _summaries(spark, active_only=True)
 
 
-def failed_tasks(spark: SparkSession) -> dict[str, int]:
-    """Executor id -> tasks that failed on it, of all that ever joined: those it was taken from among them."""
-    return {one.id(): one.failedTasks() for one in _summaries(spark, active_only=False)}
+def failed_tasks(spark: SparkSession) -> list[tuple[str, str]]:
+    """(executor, why) of every task that failed, as far as Spark retains stages: an executor taken is among them."""
+    store = spark.sparkContext._jsc.sc().statusStore()
+    defaults = [getattr(store, f"stageList$default${number}")() for number in (2, 3, 4, 5)]
+    found = []
+    for stage in _elements(store.stageList(None, *defaults)):
+        if stage.numFailedTasks():
+            for task in _elements(store.taskList(stage.stageId(), stage.attemptId(), TASKS_OF_A_STAGE)):
+                if task.status() == "FAILED":
+                    found.append((str(task.executorId()), str(task.errorMessage().getOrElse(None))))
+    return found
 
 
 def _summaries(spark: SparkSession, *, active_only: bool) -> list[Any]:
-    found = spark.sparkContext._jsc.sc().statusStore().executorList(active_only)
-    summaries = [found.apply(position) for position in range(found.length())]
+    summaries = _elements(spark.sparkContext._jsc.sc().statusStore().executorList(active_only))
     return [one for one in summaries if one.id() != "driver"]
+
+
+def _elements(found: Any) -> list[Any]:
+    return [found.apply(position) for position in range(found.length())]
 
 
 @dataclass

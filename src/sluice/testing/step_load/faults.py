@@ -26,8 +26,10 @@ MASTERS = ("master", "resourcemanager", "apiserver")
 
 
 def kill_executor(spark: SparkSession, _home: Path, query: StreamingQuery) -> float:
-    """Returns when Spark has noticed; seconds that took."""
-    name, process = max(executor_processes(spark.sparkContext.applicationId).items(), key=lambda one: int(one[0]))
+    """The youngest that has joined: Spark would not notice the loss of one that is still starting. Seconds it took."""
+    joined = {one.id() for one in active_executors(spark)}
+    here = executor_processes(spark.sparkContext.applicationId).items()
+    name, process = max((one for one in here if one[0] in joined), key=lambda one: int(one[0]))
     os.kill(process, signal.SIGKILL)
     return _notice_loss(spark, query, {name})
 

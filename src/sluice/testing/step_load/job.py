@@ -92,13 +92,18 @@ def start_query(
     *,
     name: str = "counts",
     files_per_batch: int | None = None,
+    lines: DataFrame | None = None,
     after_batch: Callable[[int], None] = lambda _: None,
 ) -> StreamingQuery:
-    """`after_batch` is called in the driver before a batch counts as done: what it raises fails the query."""
-    reader = spark.readStream.schema("line STRING")
-    if files_per_batch is not None:
-        reader = reader.option("maxFilesPerTrigger", files_per_batch)
-    lines = reader.text(str(root / "in"))
+    """Reads `lines` (one column, `line`), or the files in ROOT/in.
+
+    `after_batch` is called in the driver before a batch counts as done: what it raises fails the query.
+    """
+    if lines is None:
+        reader = spark.readStream.schema("line STRING")
+        if files_per_batch is not None:
+            reader = reader.option("maxFilesPerTrigger", files_per_batch)
+        lines = reader.text(str(root / "in"))
     counted = (
         # files packed into tasks would differ in size, and four executors be worth three
         lines.repartition(PARTITIONS)

@@ -19,7 +19,7 @@ from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.executors import ExecutorWatch, active_executors, failed_tasks
 from sluice.testing.step_load.faults import FAULTS
 from sluice.testing.step_load.feed import LineFeed
-from sluice.testing.step_load.job import DRAINING, difference, session, start_query, wait_for
+from sluice.testing.step_load.job import DRAINING, PATIENCE_S, difference, session, start_query, wait_for
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,6 +30,10 @@ BURST = {"orders": 130.0, "clicks": 110.0, "alerts": 5.0}
 """Records/s of each query; an executor does a hundred. A burst as a whole needs three executors."""
 MOST, IN_BURST = 4, 3
 KILLED = ("executor", "executor", "worker", "master")
+ALL_STAGES = {"spark.ui.retainedStages": "100000", "spark.ui.retainedTasks": "1000000"}
+"""A task that failed in any of them tells why."""
+CANNOT_FETCH = "FetchFailed"
+"""Why a task fails on an executor that works: another one, from which it reads, is gone."""
 
 
 class RestartedQuery:
@@ -46,9 +50,11 @@ class RestartedQuery:
 
     def fail(self) -> None:
         """Let the next batch fail, and wait until the query runs again."""
-        before = self.failures
+        before, deadline_s = self.failures, time.monotonic() + PATIENCE_S
         self._fails_next.set()
         while self.failures == before or not self.query.isActive:
+            assert self._owner.is_alive(), "the owner of alerts has given up"
+            assert time.monotonic() < deadline_s, f"alerts did not fail and run again within {PATIENCE_S:g} s"
             time.sleep(0.1)
 
     def stop(self) -> None:
@@ -80,7 +86,7 @@ def main(root: Path, home: Path) -> None:
     logging.getLogger("py4j").setLevel(logging.WARNING)
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
-    spark = session(cluster.master_url, **{**DRAINING, "spark.cores.max": str(MOST)})
+    spark = session(cluster.master_url, **{**DRAINING, **ALL_STAGES, "spark.cores.max": str(MOST)})
     roots = {name: root / name for name in QUIET}
     feeds = {name: LineFeed(roots[name] / "in", rate) for name, rate in QUIET.items()}
     attached = sluice.attach(
@@ -129,9 +135,11 @@ def main(root: Path, home: Path) -> None:
         "repeated": sum(repeated for _, repeated in differences.values()),
         "restarts_by_owner": alerts.failures,
         "killed_executors": sorted(killed, key=int),
-        "failed_tasks_elsewhere": {
-            name: count for name, count in failed_tasks(spark).items() if count and name not in killed
-        },
+        "taken_from_tasks": [
+            (name, why.splitlines()[0][:200])
+            for name, why in failed_tasks(spark)
+            if name not in killed and not why.startswith(CANNOT_FETCH)
+        ],
         "times_s": [(name, round(value, 1)) for name, value in times],
         "executors": watch.changes(began_s, ended_s),
         "attach_failed": repr(attached.failure) if attached.failure else None,

@@ -2,11 +2,11 @@
 import { byId, clock, el, fill, get, lasting, say, short } from "./dom.js";
 import { Chart } from "./chart.js";
 import { drawGraph } from "./graph.js";
-import { openControls } from "./controls.js";
-import { addOlder, openDecision, showBad, showCosts, showCurves, showDecisions, showFacts, showPlacement, showShadow, showWhy } from "./panels.js";
+import { openControls, showInForce } from "./controls.js";
+import { addOlder, arrows, openDecision, showBad, showCosts, showCurves, showDecisions, showFacts, showPlacement, showReading, showShadow, showWhy } from "./panels.js";
 
 const POINTS = 600;
-const WORDS = new Map([["keeps up", "Keeps up"], ["catches up", "Catches up"], ["falls behind", "Falls behind"], ["late", "Too late"], ["idle", "Idle"], ["waiting", "Waiting"], ["unknown", "Not known"]]);
+const WORDS = new Map([["keeps up", "Keeps up"], ["catches up", "Catches up"], ["falls behind", "Falls behind"], ["late", "Is too late"], ["idle", "Idle"], ["waiting", "Waiting"], ["unknown", "Not known"], ["kept up", "Kept up"], ["fell behind", "Fell behind"], ["was late", "Was too late"], ["failed", "Failed"]]);
 const charts = {
   load: new Chart(byId("chart-load"), { title: "Load", format: (value) => `${short(value)}/s`, series: [{ key: "arriving", label: "arrives", colour: "c-arrive" }, { key: "read", label: "is read", colour: "c-read" }] }),
   slots: new Chart(byId("chart-slots"), { title: "Slots", format: (value) => short(value), height: 120, series: [{ key: "slots", label: "there", colour: "c-slots", stepped: true, area: true }, { key: "target", label: "target", colour: "c-soft", stepped: true, dash: true }] }),
@@ -20,11 +20,19 @@ let stream = null;
 let rows = null;
 let last = null;
 let clairvoyant = null;
-let oldest = 0;
+let oldest = null;
+let listed = "";
 
 function trouble(text) {
   byId("trouble").hidden = !text;
   say("trouble", text);
+}
+
+// the one of the command line, until a person writes another
+function price() {
+  const text = byId("price").value;
+  if (text !== "") return Math.max(0, Number(text));
+  return last?.costs?.price ?? null;
 }
 
 function guarded(work) {
@@ -35,7 +43,7 @@ function draw(data) {
   last = data;
   const { head, verdict } = data;
   byId("verdict").dataset.good = verdict.good === null ? "" : verdict.good ? "yes" : "no";
-  say("word", `${verdict.good === null ? "" : verdict.good ? "✓ " : "✗ "}${data.ended || !data.live ? (verdict.good ? "Kept up" : `At the end: ${(WORDS.get(verdict.word) ?? verdict.word).toLowerCase()}`) : WORDS.get(verdict.word) ?? verdict.word}`);
+  say("word", `${verdict.good === null ? "" : verdict.good ? "✓ " : "✗ "}${WORDS.get(verdict.word) ?? verdict.word}`);
   say("sentence", verdict.sentence);
   const policy = data.control_state?.policy ?? head.policy;
   say("job", `${head.pipeline} on ${head.engine}, policy ${policy}, ${data.cycles.toLocaleString("en")} decisions in ${lasting(data.time_s)}${data.error ? `; ended: ${data.error}` : ""}${data.problem ? `; problem: ${data.problem}` : ""}`);
@@ -45,10 +53,13 @@ function draw(data) {
   say("live", hand?.paused ? "paused" : hand?.dry_run || head.dry_run ? "dry run" : data.live ? "● live" : data.ended ? "ended" : "not live");
   byId("controls-open").hidden = !data.controls;
   document.title = `${WORDS.get(verdict.word) ?? verdict.word}: ${head.pipeline}`;
+  if (byId("controls").open) showInForce(current, hand);
   showFacts(data);
   showWhy(data);
-  drawGraph(byId("graph"), data.operators, data.edges, head.shared);
-  showCosts(data.costs, clairvoyant);
+  say("graph-title", head.shared ? "Queries" : "Operators");
+  drawGraph(byId("graph"), data.operators, data.edges, head);
+  showReading(data.reading);
+  showCosts(data.costs, clairvoyant, price());
   showShadow(data.shadow);
   showCurves(data.curves, data.operators);
   showPlacement(data.placement);
@@ -56,10 +67,14 @@ function draw(data) {
 }
 
 function drawLines() {
-  const marks = (last.marks ?? []);
-  charts.load.show(rows, { forecast: last.forecast, marks });
-  charts.slots.show(rows, { marks });
-  charts.latency.show(rows, { limit: last.head.slo_s, marks });
+  const marks = last.marks ?? [];
+  // all three share one axis of time, which a forecast makes at most a quarter longer
+  const [first, now] = [rows.time_s[0] ?? 0, rows.time_s.at(-1) ?? 0];
+  const ahead = (last.forecast?.time_s ?? []).filter((time) => time <= now + Math.max(60, (now - first) * 0.25));
+  const until = ahead.length > 1 ? ahead.at(-1) : now;
+  charts.load.show(rows, { forecast: until > now ? last.forecast : null, marks, until });
+  charts.slots.show(rows, { title: last.head.shared ? "Executors" : "Slots", marks, until });
+  charts.latency.show(rows, { limit: last.head.slo_s, marks, until });
 }
 
 const open = (place) => guarded(openDecision(current, place));
@@ -72,8 +87,8 @@ async function load(id, { keep = false } = {}) {
   if (current !== id) return;
   if (!keep) clairvoyant = null;
   rows = data.rows;
-  oldest = data.from;
-  data.marks = data.decisions.map(({ time_s: time }) => time);
+  oldest = data.decisions.at(-1)?.id ?? null;
+  data.marks = data.decisions.map(({ at_s: time }) => time);
   draw(data);
   drawLines();
   showDecisions(data, open);
@@ -81,20 +96,25 @@ async function load(id, { keep = false } = {}) {
   document.body.dataset.ready = id;
   document.body.dataset.cycles = data.cycles;
   follow(id, data);
-  if (!keep) get(`/api/journals/${id}/clairvoyant`).then(({ slot_hours: hours }) => { if (current === id) { clairvoyant = hours; showCosts(last.costs, hours); } }).catch(() => {});
+  if (!keep) plan(id);
+}
+
+function plan(id) {
+  get(`/api/journals/${id}/clairvoyant`).then(({ slot_hours: hours }) => { if (current === id) { clairvoyant = hours; showCosts(last.costs, hours, price()); } }).catch(() => {});
 }
 
 function follow(id, from) {
   let decided = from.decided;
   let intervened = from.intervened;
   let marks = from.marks;
-  stream = new EventSource(`/api/journals/${id}/events?cycles=${from.cycles}`);
+  stream = new EventSource(`/api/journals/${id}/events?edition=${from.edition}&rows=${from.known_rows}`);
   stream.onopen = () => trouble("");
   stream.onerror = () => { if (current === id) trouble("The connection was lost; trying again."); };
   stream.onmessage = (event) => {
     const data = JSON.parse(event.data);
     if (current !== id) return;
-    if (data.anew) { guarded(load(id)); return; }
+    if (data.anew) { guarded(load(id, { keep: true })); return; }
+    if (data.reading !== null) { showReading(data.reading); return; }
     if (data.rows.time_s.length) {
       for (const key of Object.keys(rows)) rows[key].push(...data.rows[key]);
     }
@@ -105,15 +125,15 @@ function follow(id, from) {
       decided = data.decided;
       intervened = data.intervened;
       guarded(get(`/api/journals/${id}/decisions`).then((page) => {
-        oldest = page.from;
-        marks = page.decisions.map(({ time_s: time }) => time);
+        oldest = page.decisions.at(-1)?.id ?? null;
+        marks = page.decisions.map(({ at_s: time }) => time);
         last.marks = marks;
         showDecisions(page, open);
         drawLines();
       }));
     } else if (data.last_decision) {
-      const shown = byId("decisions").querySelector(`[data-place="${Number(data.last_decision.place)}"] .soft`);
-      if (shown) shown.textContent = data.last_decision.outcome ?? "";
+      const shown = byId("decisions").querySelector(`[data-id="${Number(data.last_decision.id)}"] .outcome`);
+      if (shown) shown.textContent = arrows(data.last_decision.outcome);
     }
     if (rows.time_s.length > 3 * POINTS) guarded(load(id, { keep: true })); else drawLines();
   };
@@ -123,10 +143,13 @@ async function list() {
   const { journals } = await get("/api/journals");
   const select = byId("journal");
   const chosen = current ?? decodeURIComponent(location.hash.slice(1));
-  fill(select, journals.map(({ id, title, live }) => el("option", { value: id }, `${title}${live ? " (live)" : ""}`)));
+  const options = JSON.stringify(journals.map(({ id, title, live }) => [id, title, live]));
+  // a list that is open must not be made anew without need
+  if (options !== listed) fill(select, journals.map(({ id, title, live }) => el("option", { value: id }, `${title}${live ? " (live)" : ""}`)));
+  listed = options;
   const found = journals.find(({ id }) => id === chosen) ?? journals[0];
   if (!found) { trouble("There is no journal here yet; this page looks again every few seconds."); return null; }
-  select.value = found.id;
+  if (select.value !== found.id) select.value = found.id;
   return found.id;
 }
 
@@ -136,8 +159,9 @@ async function start() {
 }
 
 byId("journal").addEventListener("change", (event) => { history.replaceState(null, "", `#${event.target.value}`); guarded(load(event.target.value)); });
+byId("price").addEventListener("input", () => { if (last) showCosts(last.costs, clairvoyant, price()); });
 byId("span").addEventListener("change", () => guarded(load(current, { keep: true })));
-byId("older").addEventListener("click", () => guarded(get(`/api/journals/${current}/decisions?before=${oldest}`).then((page) => { oldest = page.from; addOlder(page, open); })));
+byId("older").addEventListener("click", () => guarded(get(`/api/journals/${current}/decisions?before=${oldest}`).then((page) => { oldest = page.decisions.at(-1)?.id ?? oldest; addOlder(page, open); })));
 byId("detail-close").addEventListener("click", () => byId("detail").close());
 byId("controls-close").addEventListener("click", () => byId("controls").close());
 byId("controls-open").addEventListener("click", () => guarded(openControls(current, last)));
@@ -150,6 +174,10 @@ try {
   if (theme === "light" || theme === "dark") { document.documentElement.dataset.theme = theme; byId("theme").value = theme; }
 } catch { /* private windows have none */ }
 let width = innerWidth;
-addEventListener("resize", () => { if (last && innerWidth !== width) { width = innerWidth; drawGraph(byId("graph"), last.operators, last.edges, last.head.shared); } });
-setInterval(() => { if (!document.hidden) guarded(current ? list() : start()); }, 5000);
+addEventListener("resize", () => { if (last && innerWidth !== width) { width = innerWidth; drawGraph(byId("graph"), last.operators, last.edges, last.head); } });
+setInterval(() => {
+  if (document.hidden) return;
+  guarded(current ? list() : start());
+  if (clairvoyant !== null && last?.live) plan(current);
+}, 5000);
 guarded(start());

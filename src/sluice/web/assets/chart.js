@@ -30,9 +30,10 @@ export class Chart {
   // series: {key, label, colour, stepped, dash, area}; format says a value in words
   constructor(host, { title, series, format, height = 150 }) {
     Object.assign(this, { host, title, series, format, height, rows: { time_s: [] }, extra: {}, at: null });
-    this.legend = el("div", { class: "legend", "aria-live": "off" });
-    this.canvas = svg("svg", { tabindex: "0", role: "img" });
-    this.figure = el("figure", {}, el("figcaption", {}, el("h3", {}, title), this.legend), this.canvas);
+    this.legend = el("div", { class: "legend", "aria-hidden": "true" });
+    this.heading = el("h3", {}, title);
+    this.canvas = svg("svg", { tabindex: "0", role: "slider", "aria-label": title, "aria-valuemin": 0 });
+    this.figure = el("figure", {}, el("figcaption", {}, this.heading, this.legend), this.canvas);
     host.replaceChildren(this.figure);
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerleave", () => this.move(null));
@@ -42,6 +43,7 @@ export class Chart {
 
   show(rows, extra = {}) {
     this.rows = rows;
+    if (extra.title && extra.title !== this.title) { this.title = extra.title; this.heading.textContent = extra.title; }
     this.extra = extra;
     this.draw();
   }
@@ -52,13 +54,14 @@ export class Chart {
     const height = this.height * scale;
     const room = { left: ROOM.left * scale, right: ROOM.right, top: ROOM.top * scale, bottom: ROOM.bottom * scale };
     const times = this.rows.time_s;
-    const { forecast, limit, marks = [] } = this.extra;
+    const { forecast, limit, until, marks = [] } = this.extra;
     const first = times.length ? times[0] : 0;
     let last = times.length ? times[times.length - 1] : 1;
     let most = limit ?? 0;
     for (const { key } of this.series) for (const value of this.rows[key] ?? []) if (value > most) most = value;
-    const ahead = forecast ? forecast.time_s.map((time, i) => [time, forecast.mean[i], forecast.low[i], forecast.high[i]]).filter(([time]) => time <= last + Math.max(60, (last - first) * 0.25)) : [];
-    for (const [time, , , high] of ahead) { last = Math.max(last, time); most = Math.max(most, high); }
+    if (until > last) last = until;
+    const ahead = forecast ? forecast.time_s.map((time, i) => [time, forecast.mean[i], forecast.low[i], forecast.high[i]]).filter(([time]) => time <= last) : [];
+    for (const [, , , high] of ahead) most = Math.max(most, high);
     const top = nice(most);
     const x = (time) => room.left + ((time - first) / Math.max(1e-9, last - first)) * (width - room.left - room.right);
     const y = (value) => height - room.bottom - (Math.min(value, top) / top) * (height - room.bottom - room.top);
@@ -68,7 +71,10 @@ export class Chart {
       parts.push(svg("line", { class: "grid", x1: room.left, x2: width - room.right, y1: y(value), y2: y(value) }));
       parts.push(svg("text", { class: "faint", x: room.left - 6, y: y(value) + 4, "text-anchor": "end" }, this.format(value)));
     }
-    for (const [time, anchor] of [[first, "start"], [(first + last) / 2, "middle"], [last, "end"]]) {
+    const ticks = width > 700 * scale ? 8 : width > 400 * scale ? 4 : 2;
+    for (let i = 0; i <= ticks; i += 1) {
+      const time = first + ((last - first) * i) / ticks;
+      const anchor = i === 0 ? "start" : i === ticks ? "end" : "middle";
       parts.push(svg("text", { class: "faint", x: x(time), y: height - 4, "text-anchor": anchor }, clock(time)));
     }
     for (const time of marks) if (time >= first && time <= last) parts.push(svg("line", { class: "mark", x1: x(time), x2: x(time), y1: room.top, y2: height - room.bottom }));
@@ -105,7 +111,9 @@ export class Chart {
     }
     if (this.extra.limit) this.legend.append(el("span", { class: "c-late" }, `objective ${this.format(this.extra.limit)}`));
     if (this.extra.forecast) this.legend.append(el("span", { class: "c-arrive" }, "dashed: forecast and its band"));
-    this.canvas.setAttribute("aria-label", `${this.title}: ${said.join(", ")}`);
+    if (this.extra.limit) said.push(`objective ${this.format(this.extra.limit)}`);
+    const values = { label: this.title, valuemax: Math.max(0, this.rows.time_s.length - 1), valuenow: Math.max(0, at), valuetext: `${at < 0 ? "" : `at ${clock(this.rows.time_s[at])}: `}${said.join(", ")}` };
+    for (const [key, value] of Object.entries(values)) this.canvas.setAttribute(`aria-${key}`, value);
     if (this.at !== null && at >= 0) {
       this.cursor.setAttribute("x1", this.x(this.rows.time_s[at]));
       this.cursor.setAttribute("x2", this.x(this.rows.time_s[at]));
@@ -141,7 +149,6 @@ export class Chart {
     const to = { ArrowLeft: now - step, ArrowRight: now + step, Home: 0, End: last, Escape: null }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    this.legend.setAttribute("aria-live", "polite");
     this.move(to === null ? null : Math.min(last, Math.max(0, to)));
   }
 }

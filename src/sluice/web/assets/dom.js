@@ -25,6 +25,14 @@ export function fill(node, ...children) {
   node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined));
 }
 
+// Draw again what may have the focus: it stays on the element with the same data-key.
+export function keepFocus(host, draw) {
+  const key = host.contains(document.activeElement) ? document.activeElement.dataset.key : undefined;
+  draw();
+  if (key === undefined) return;
+  for (const node of host.querySelectorAll("[data-key]")) if (node.dataset.key === key) { node.focus({ preventScroll: true }); return; }
+}
+
 export function number(value, digits = 0) {
   if (value === null || value === undefined) return "?";
   return value.toLocaleString("en", { maximumFractionDigits: digits });

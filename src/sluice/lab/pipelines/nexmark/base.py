@@ -10,8 +10,8 @@ from sluice.lab.pipelines.standard import JobBuilder, StandardPipeline, scale_pa
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.model import Edge
 from sluice.registry import parameter
-from sluice.spark.pipeline.definition import Dataset, Function
 from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.pipeline.specs import Dataset, Function
 
 BIDS_RATE = 150_000.0
 """Measured bids/s of one instance reading, or delivering the results of, a query that is not calibrated."""

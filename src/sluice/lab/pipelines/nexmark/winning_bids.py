@@ -17,8 +17,8 @@ from sluice.lab.pipelines.standard import ON_TIME, JobBuilder, scale_parameter
 from sluice.lab.simulator import Linear, SimulatedJob, SimulatedOperator, chain
 from sluice.model import Edge
 from sluice.registry import parameter
-from sluice.spark.pipeline.definition import Dataset
 from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.pipeline.specs import Dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -4,13 +4,16 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.spark.executor.TaskMetrics;
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation;
 import org.apache.spark.scheduler.SparkListener;
+import org.apache.spark.scheduler.SparkListenerExecutorRemoved;
 import org.apache.spark.scheduler.SparkListenerJobStart;
 import org.apache.spark.scheduler.SparkListenerStageCompleted;
 import org.apache.spark.scheduler.SparkListenerStageSubmitted;
@@ -25,6 +28,7 @@ public class TaskLog extends SparkListener {
 
   private final Map runs = new HashMap();
   private final Map stages = new HashMap();
+  private final Set gone = new HashSet();
   private List tasks = new ArrayList();
   private long dropped = 0;
 
@@ -59,7 +63,11 @@ public class TaskLog extends SparkListener {
     }
     Stage first = (Stage) stages.get(key(info.stageId(), 0));
     Map places = info.attemptNumber() == 0 || first == null ? places(info) : first.places;
-    stages.put(key(info.stageId(), info.attemptNumber()), new Stage((String[]) run, kind, places));
+    long submittedMs = System.currentTimeMillis();
+    if (info.submissionTime().isDefined()) {
+      submittedMs = ((Long) info.submissionTime().get()).longValue();
+    }
+    stages.put(key(info.stageId(), info.attemptNumber()), new Stage((String[]) run, kind, places, submittedMs));
   }
 
   public synchronized void onStageCompleted(SparkListenerStageCompleted event) {
@@ -71,6 +79,10 @@ public class TaskLog extends SparkListener {
         stages.remove(key(info.stageId(), attempt));
       }
     }
+  }
+
+  public synchronized void onExecutorRemoved(SparkListenerExecutorRemoved event) {
+    gone.add(event.executorId());
   }
 
   public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
@@ -94,6 +106,7 @@ public class TaskLog extends SparkListener {
     task.put("kind", stage.kind);
     task.put("partition", Integer.valueOf(info.partitionId()));
     task.put("planned", stage.places.get(Integer.valueOf(info.partitionId())));
+    task.put("submitted_ms", Long.valueOf(stage.submittedMs));
     task.put("executor", info.executorId());
     TaskMetrics metrics = event.taskMetrics();
     if (metrics != null) {
@@ -105,12 +118,13 @@ public class TaskLog extends SparkListener {
     tasks.add(task);
   }
 
-  /** {"tasks": [...], "dropped": n} since the last call. */
+  /** {"tasks": [...], "dropped": n} since the last call, and "gone", all executors that are no more. */
   public String drain() throws JsonProcessingException {
     Map all = new LinkedHashMap();
     synchronized (this) {
       all.put("tasks", tasks);
       all.put("dropped", Long.valueOf(dropped));
+      all.put("gone", new ArrayList(gone));
       tasks = new ArrayList();
       dropped = 0;
     }
@@ -122,8 +136,9 @@ public class TaskLog extends SparkListener {
   }
 
   /**
-   * Partition -> the executor the scheduler was told. Spark hands the places on as the values of an immutable map
-   * from partitions, in that map's own order; a map with the same keys has the same order.
+   * Partition -> the executor the scheduler was told. The scheduler (DAGScheduler.submitMissingTasks) hands the places on
+   * as the values of an immutable map from partitions, in that map's own order; a map with the same keys has the same
+   * order.
    */
   private static Map places(StageInfo info) {
     int count = info.taskLocalityPreferences().size();
@@ -151,12 +166,14 @@ public class TaskLog extends SparkListener {
     final String[] run;
     final String kind;
     final Map places;
+    final long submittedMs;
     int seen = 0;
 
-    Stage(String[] run, String kind, Map places) {
+    Stage(String[] run, String kind, Map places, long submittedMs) {
       this.run = run;
       this.kind = kind;
       this.places = places;
+      this.submittedMs = submittedMs;
     }
   }
 }

@@ -1,0 +1,193 @@
+"""What the benchmarks of placement share: queries without pacing, a backlog that never ends, a plan measured.
+
+Slots are real and workers have a share of a core each. Topics between operators are bounded, so that the sources' rate
+is what the whole query sustains.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks.placed_workers import Workers
+from sluice import Pipeline
+from sluice.control.engine import wait
+from sluice.lab.pipelines import RunsOnSpark, pipelines
+from sluice.lab.spark_placing import worker_load
+from sluice.model import Observation, Placement, Target
+from sluice.placement import PlacementRequest, Placer
+from sluice.placement.planner import UnitCosts, loads_at, without_links
+from sluice.placement.problem import build
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.feed import Feed
+from sluice.spark.pipeline.job import SparkJob
+from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.topic.interface import RecordLog, open_log
+
+EVENTS_PER_BLOCK = 20_000
+BLOCK_S = 2.0
+START_S = 1_800_000_000.0
+Make = Callable[[int], Mapping[str, pa.Table]]
+
+
+class Backlog:
+    """Keeps so many records waiting at the sources that they never run out: block after block, as they are read."""
+
+    def __init__(self, make: Make, readers: Mapping[str, str], most_waiting: int) -> None:
+        self._make = make
+        self._readers = readers
+        self._most = most_waiting
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self, topics: Mapping[str, str]) -> None:
+        logs = {source: open_log(locator) for source, locator in topics.items()}
+        self._thread = threading.Thread(target=self._run, args=(logs,), daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self, logs: Mapping[str, RecordLog]) -> None:
+        for number in itertools.count():
+            for source, table in self._make(number).items():
+                logs[source].append(table.cast(logs[source].schema), producer="bench", batch_id=number)
+            while min(logs[source].lag_records(reader) for source, reader in self._readers.items()) > self._most:
+                if self._over.wait(0.05):
+                    return
+            if self._over.is_set():
+                return
+
+
+def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> Backlog:
+    """Generated records in the proportions of the query; `repeated`: one block every time, where making is dear."""
+    total = sum(job.peak_rates.values())
+    counts = {source: round(events_per_block * rate / total) for source, rate in job.peak_rates.items()}
+    kept: dict[str, pa.Table] = {}
+
+    def make(number: int) -> Mapping[str, pa.Table]:
+        if repeated and kept:
+            return kept
+        for source, count in counts.items():
+            generate = job.pipeline.sources[source].generate
+            assert generate is not None
+            kept[source] = generate(number * count, count, START_S + number * BLOCK_S, 1)
+        return dict(kept)
+
+    return Backlog(make, readers(job.pipeline), 3 * events_per_block)
+
+
+def readers(pipeline: Pipeline) -> dict[str, str]:
+    """Source -> the operator that reads it."""
+    return {
+        source: next(n for n, op in pipeline.operators.items() if source in op.inputs) for source in pipeline.sources
+    }
+
+
+def unpaced(query: str, *, state_partitions: int, **settings: Any) -> SparkJob:
+    definition = pipelines.create(query, {**settings, "paced": False})
+    assert isinstance(definition, RunsOnSpark), query
+    job = definition.spark()
+    for name, spec in job.pipeline.operators.items():
+        job.pipeline.operators[name] = replace(spec, state_partitions=state_partitions)
+    return job
+
+
+@dataclass(frozen=True)
+class Window:
+    """What a plan achieved: cores in use by worker, and the share of its slots or cores it uses."""
+
+    records_per_s: float
+    followed: float | None
+    cores: dict[str, float]
+    loads: dict[str, float]
+    seen: Observation
+
+
+def engine_on(
+    workers: Workers, pipeline: Pipeline, feed: Feed, root: Path, *, places: bool = True, bound: int = 60_000
+) -> SparkEngine:
+    return SparkEngine(
+        pipeline,
+        root,
+        spark=workers.spark,
+        master=workers.state.master_url,
+        places=places,
+        capacity={"cpu": workers.state.cpus},
+        settings=QuerySettings(trigger_s=0.5, topic_bound_records=bound, keep_output=False),
+        feed=feed,
+    )
+
+
+def warm_up(engine: SparkEngine, spread: Target, names: list[str], seconds: float) -> None:
+    """Every worker runs every operator for a while: Python processes start and code is compiled before it counts."""
+    engine.start(spread)
+    wait_for_output(engine)
+    for shift in range(1, len(names)):
+        turned = {names[(at + shift) % len(names)]: spread.placement.tasks[name] for at, name in enumerate(names)}  # type: ignore[union-attr]
+        engine.reconcile(Target(parallelism=spread.parallelism, placement=Placement(tasks=turned)))
+        wait(engine, seconds / len(names))
+
+
+def wait_for_output(engine: SparkEngine, patience_s: float = 120.0) -> None:
+    """Until every operator has finished a batch with records."""
+    deadline_s = time.monotonic() + patience_s
+    queries = engine.runtime.queries.values()
+    while not all(any(engine.runtime.topics[t].consumers()[q.name] for t in q.query.inputs) for q in queries):
+        assert time.monotonic() < deadline_s, "no batch of every operator"
+        wait(engine, 0.5)
+
+
+def measured(engine: SparkEngine, target: Target | None, *, settle_s: float, measure_s: float) -> Window:
+    """Put the plan in force and see what the sources read under it, in whole batches; null: whatever Spark does."""
+    if target is not None:
+        engine.reconcile(target)
+    wait(engine, settle_s)
+    engine.observe()
+    wait(engine, measure_s)
+    seen = engine.observe()
+    placed = seen.placement
+    return Window(
+        records_per_s=sum(seen.operators[name].input_rate or 0.0 for name in engine.graph.topology.sources),
+        followed=placed.followed / placed.placed if placed and placed.placed else None,
+        cores={name: round(one.cpu or 0.0, 3) for name, one in seen.workers.items()},
+        loads={name: round(worker_load(one) or 0.0, 3) for name, one in seen.workers.items()},
+        seen=seen,
+    )
+
+
+def plan_cost(engine: SparkEngine, target: Target, units: Mapping[str, UnitCosts], rates: Mapping[str, float]) -> Any:
+    """CAPS' costs of a plan (cpu, io, net)."""
+    assert target.placement is not None
+    problem = build(request_for(engine, target.parallelism, units, rates))
+    return problem.costs(problem.counts_of(target.placement))
+
+
+def request_for(
+    engine: SparkEngine, parallelism: Mapping[str, int], units: Mapping[str, UnitCosts], rates: Mapping[str, float]
+) -> PlacementRequest:
+    assert engine.cluster is not None
+    return PlacementRequest(
+        graph=engine.graph,
+        parallelism=dict(parallelism),
+        cluster=engine.cluster,
+        loads=loads_at(without_links(units), rates, parallelism),
+    )
+
+
+def placed_by(placer: Placer, request: PlacementRequest) -> Target:
+    found = placer.place(request)
+    assert found.placement is not None, found.reason
+    return Target(parallelism=request.parallelism, placement=found.placement)

@@ -1,0 +1,220 @@
+"""CAPS against Spark's own scheduling, evenly, random filling (default) and ODRP: what each lets real workers sustain.
+
+    python -m benchmarks.placed_strategies [--queries q5,q8,inference] [--runs 5] [--out placed-strategies.json]
+
+Three workers of four slots with a third of a core each, no pacing, a backlog at the sources, bounded topics in between
+(CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. One application per query:
+plans change live; Spark's own scheduling has queries of its own in it, with Spark's own locality wait. Every measured
+plan is kept in --out, and another call goes on with the next one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.placed_load import (
+    Window,
+    backlog,
+    engine_on,
+    measured,
+    placed_by,
+    plan_cost,
+    request_for,
+    unpaced,
+    wait_for_output,
+    warm_up,
+)
+from benchmarks.placed_workers import Results, Workers, workers
+from sluice.control.engine import wait
+from sluice.model import Placement, Target
+from sluice.placement import placers
+from sluice.placement.planner import UnitCosts
+from sluice.spark.internals import context_of
+from sluice.spark.pipeline.engine import SparkEngine
+
+WORKERS, SLOTS, CPUS = 3, 4, 0.33
+SPARKS_OWN = "spark"
+LOCALITY_WAIT = "spark.locality.wait"
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A query of CAPSys 6.1 as it runs here, with instances of its operators in proportion to their work."""
+
+    query: str
+    parallelism: Mapping[str, int]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    events_per_block: int = 10_000
+    repeated: bool = False
+
+
+STUDIED = {
+    one.query: one
+    for one in (
+        Studied("q5", {"bids_source": 2, "sliding_window": 3, "sink": 1}, {"window_s": 60.0, "slide_s": 20.0}),
+        Studied("q8", {"auction_source": 2, "person_source": 1, "join": 3, "sink": 1}),
+        Studied(
+            "inference",
+            {"source": 1, "decode": 2, "resize": 2, "infer": 2, "sink": 1},
+            events_per_block=400,
+            repeated=True,
+        ),
+    )
+}
+
+
+def spread(names: list[str], parallelism: Mapping[str, int]) -> Target:
+    """One instance after the other, to one worker after the other."""
+    tasks: dict[str, dict[str, int]] = {name: {} for name in names}
+    instances = [operator for operator, count in parallelism.items() for _ in range(count)]
+    for at, operator in enumerate(instances):
+        held = tasks[names[at % len(names)]]
+        held[operator] = held.get(operator, 0) + 1
+    return Target(parallelism=dict(parallelism), placement=Placement(tasks=tasks))
+
+
+def profiled(engine: SparkEngine, names: list[str], parallelism: Mapping[str, int], seconds: float) -> dict[str, Any]:
+    """Unit costs and rates: every operator alone on a worker for a while, CPU of the worker's whole process tree."""
+    units, rates = {}, {}
+    for name in parallelism:
+        others = [operator for operator in parallelism if operator != name]
+        tasks = {names[0]: {name: 1}, names[1]: dict.fromkeys(others[::2], 1), names[2]: dict.fromkeys(others[1::2], 1)}
+        alone = Target(parallelism=dict.fromkeys(parallelism, 1), placement=Placement(tasks=tasks))
+        found = measured(engine, alone, settle_s=2.0, measure_s=seconds).seen
+        metrics = found.operators[name]
+        if not metrics.input_rate:
+            continue
+        units[name] = UnitCosts(
+            cpu=(found.workers[names[0]].cpu or 0.0) / metrics.input_rate,
+            io=(metrics.io_rate or 0.0) / metrics.input_rate,
+            net=(metrics.net_rate or 0.0) / metrics.input_rate,
+        )
+        rates[name] = metrics.input_rate
+    return {"units": units, "rates": rates}
+
+
+def figures(found: Window, cost: Any = None) -> dict[str, Any]:
+    return {
+        "records_per_s": round(found.records_per_s, 1),
+        "backpressure": max((one.backpressure or 0.0 for one in found.seen.operators.values()), default=None),
+        "followed": found.followed,
+        "cores": found.cores,
+        "cost": None if cost is None else [round(float(one), 3) for one in cost],
+    }
+
+
+def measure_query(
+    there: Workers, one: Studied, runs: int, settle_s: float, measure_s: float, results: Results
+) -> Iterator[tuple[str, Any]]:
+    strategies = [f"{one.query} {name} {run}" for run in range(runs) for name in ("caps", "default", "evenly", "odrp")]
+    if any(case not in results for case in strategies):
+        yield from measure_placed(there, one, runs, settle_s, measure_s, results)
+    own = [f"{one.query} {SPARKS_OWN} {run}" for run in range(runs)]
+    if any(case not in results for case in own):
+        yield from measure_unplaced(there, one, own, settle_s, measure_s)
+
+
+def measure_placed(
+    there: Workers, one: Studied, runs: int, settle_s: float, measure_s: float, results: Results
+) -> Iterator[tuple[str, Any]]:
+    job = unpaced(one.query, state_partitions=3, **one.settings)
+    feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
+    engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-placed", bound=4 * one.events_per_block)
+    try:
+        warm_up(engine, spread(there.names, one.parallelism), there.names, 12.0)
+        there.limit()
+        wait(engine, 4.0)
+        if f"{one.query} profile" not in results:
+            costs = profiled(engine, there.names, one.parallelism, measure_s)
+            units = {name: unit.model_dump() for name, unit in costs["units"].items()}
+            yield f"{one.query} profile", {"units": units, "rates": costs["rates"]}
+        known = results.found[f"{one.query} profile"]
+        units = {name: UnitCosts(**unit) for name, unit in known["units"].items()}
+        rates = flow_rates(engine, known["rates"])
+        request = request_for(engine, one.parallelism, units, rates)
+        for run in range(runs):
+            for name in ("caps", "default", "evenly", "odrp"):
+                case = f"{one.query} {name} {run}"
+                if case in results:
+                    continue
+                settings = {"seed": run} if name in ("default", "evenly") else {}
+                target = placed_by(placers.create(name, settings), request)
+                found = measured(engine, target, settle_s=settle_s, measure_s=measure_s)
+                yield case, figures(found, plan_cost(engine, target, units, rates))
+    finally:
+        engine.stop()
+
+
+def flow_rates(engine: SparkEngine, alone: Mapping[str, float]) -> dict[str, float]:
+    """Every operator's rate when the query flows as a whole: those seen in the last window."""
+    seen = engine.observe()
+    return {name: seen.operators[name].input_rate or alone.get(name, 0.0) for name in engine.graph.names}
+
+
+def measure_unplaced(
+    there: Workers, one: Studied, cases: list[str], settle_s: float, measure_s: float
+) -> Iterator[tuple[str, Any]]:
+    """Queries that no plan steers, with Spark's default locality wait; state stays where its first batch put it."""
+    there.free()
+    conf = context_of(there.spark).conf()
+    before = conf.get(LOCALITY_WAIT)
+    conf.set(LOCALITY_WAIT, "3s")
+    job = unpaced(one.query, state_partitions=3, **one.settings)
+    feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
+    engine = engine_on(
+        there, job.pipeline, feed, there.folder / f"{one.query}-own", places=False, bound=4 * one.events_per_block
+    )
+    try:
+        engine.start(Target(parallelism=dict(one.parallelism)))
+        wait_for_output(engine)
+        there.limit()
+        wait(engine, 8.0)
+        for case in cases:
+            yield case, figures(measured(engine, None, settle_s=settle_s / 2, measure_s=measure_s))
+    finally:
+        engine.stop()
+        conf.set(LOCALITY_WAIT, before)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", default=",".join(STUDIED))
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--settle", type=float, default=4.0, help="seconds after every change that are left out")
+    parser.add_argument("--seconds", type=float, default=6.0, help="measured at every plan")
+    parser.add_argument("--out", type=Path, default=Path("placed-strategies.json"))
+    given = parser.parse_args()
+    results = Results(given.out)
+    for query in given.queries.split(","):
+        wanted = [
+            f"{query} {name} {run}"
+            for name in (SPARKS_OWN, "caps", "default", "evenly", "odrp")
+            for run in range(given.runs)
+        ]
+        if any(case not in results for case in wanted):
+            with workers(f"strategies {query}", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
+                for case, found in measure_query(
+                    there, STUDIED[query], given.runs, given.settle, given.seconds, results
+                ):
+                    results.add(case, found)
+        show(query, results)
+
+
+def show(query: str, results: Results) -> None:
+    for name in ("caps", SPARKS_OWN, "evenly", "default", "odrp"):
+        rates = [row["records_per_s"] for case, row in results.found.items() if case.startswith(f"{query} {name} ")]
+        if not rates:
+            continue
+        half = 1.96 * statistics.stdev(rates) / np.sqrt(len(rates)) if len(rates) > 1 else float("nan")
+        print(f"{query:<10}{name:<9}{statistics.mean(rates):>9.0f} records/s +- {half:.0f} ({len(rates)} runs)")
+
+
+if __name__ == "__main__":
+    main()
