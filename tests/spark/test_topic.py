@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from sluice.spark.internals.topics import columns_used
 from sluice.spark.pipeline.failure import Failure
 from sluice.spark.topic import HeldBack, ReaderControl, Topic
 from sluice.spark.topic.sink import TopicSink, arrow_schema
@@ -245,3 +246,18 @@ def test_a_query_without_a_python_function_per_batch_writes_the_same(flow: Flow)
     out.acknowledge("reader", out.end_offset())
     out.trim()
     assert not list(out.segments_folder.iterdir())
+
+
+def test_only_the_columns_a_query_depends_on_are_read_and_nothing_else_changes(flow: Flow) -> None:
+    flow.feed(1000)
+    flow.steer(partitions=3, max_records_per_batch=400)
+    frame = stream_from(flow.spark, flow.source.path, consumer="op", control=flow.control)
+    counted = frame.where("key > 2").groupBy("key").count()
+    assert columns_used(counted, "control") == {str(flow.control): {"key"}}
+    assert columns_used(frame.groupBy().count(), "control") == {str(flow.control): set()}
+    assert columns_used(frame.selectExpr("id + key AS sum"), "control") == {str(flow.control): {"id", "key"}}
+    assert columns_used(frame, "control") == {}
+    flow.steer(partitions=3, max_records_per_batch=400, columns=["key"])
+    out = flow.start(lambda read: read.selectExpr("key", "id"))
+    flow.wait(lambda: flow.source.lag_records("op") == 0)
+    assert rows(out) == [{"key": number % 7, "id": None} for number in range(1000)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.internals import repartition_state
+from sluice.spark.internals.topics import columns_used
 from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
 from sluice.spark.pipeline.failure import Failure
@@ -96,6 +97,8 @@ class OperatorQuery:
         self.run_ids: list[str] = []
         """The present run last; a restart begins a new one while Spark may still report on the one before."""
         self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
+        self._columns: dict[str, list[str]] = {}
+        """Those of each input that the query depends on, where that is known."""
         self._limit = ReadLimit.first(
             target_s=settings.target_batch_s,
             parallelism=state.parallelism,
@@ -156,8 +159,10 @@ class OperatorQuery:
             )
             for topic in self.query.inputs
         ]
+        built = self.query.build(frames)
+        self._note_columns(columns_used(built, "control"))
         writer = (
-            self._to_sink(self.query.build(frames).writeStream)
+            self._to_sink(built.writeStream)
             .outputMode(self.query.output_mode)
             .option("checkpointLocation", self.checkpoint)
             .trigger(processingTime=f"{round(self._settings.trigger_s * 1000)} milliseconds")
@@ -183,6 +188,13 @@ class OperatorQuery:
         if isinstance(self._sink, StreamSink):
             return self._sink.write_from(writer, self._spark)
         return writer.foreachBatch(self._sink)
+
+    def _note_columns(self, used: Mapping[str, frozenset[str]]) -> None:
+        """What a query does not depend on need not be read."""
+        controls = {topic: str(self._folders.control(self.name, topic)) for topic in self.query.inputs}
+        with self._lock:
+            self._columns = {topic: sorted(used[path]) for topic, path in controls.items() if path in used}
+            self._steer()
 
     def set_parallelism(self, parallelism: int) -> None:
         """From the next batch on."""
@@ -304,6 +316,7 @@ class OperatorQuery:
                 paused=self._paused,
                 slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
                 bounded_topics=self._bounds(),
+                columns=self._columns.get(topic),
             ).save(self._folders.control(self.name, topic))
 
     def _earlier_limit(self) -> int | None:

@@ -28,6 +28,8 @@ class ReaderControl:
     paused: bool = False
     """No new records until further notice, so that the query comes to rest between two batches."""
     bounded_topics: dict[str, int] = field(default_factory=dict)
+    columns: list[str] | None = None
+    """Those that the query depends on; a source may hand out nulls for all others. Null: every one."""
 
     def __post_init__(self) -> None:
         for name, least in (("partitions", 1), ("max_records_per_batch", 1)):

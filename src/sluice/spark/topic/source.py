@@ -53,6 +53,7 @@ class TopicReader(Steering[Plan]):
                 "slices": [_described(piece) for piece in self._topic.slices(low, high)],
                 "slot_rate": pace.slot_rate,
                 "head_start_s": pace.head_start_s,
+                "columns": self.columns,
             }
             for low, high in split_evenly(start, end, parts)
         ]

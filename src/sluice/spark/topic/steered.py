@@ -56,6 +56,8 @@ class Steering(ABC, Generic[Part]):
         self._held: HeldBack | None = None
         self._target: Position = None
         self._slots = SlotClock(time.time())
+        self.columns: list[str] | None = None
+        """As the control file had it when a batch was last planned."""
 
     @abstractmethod
     def planned(self, start: Position, end: Position, parts: int, pace: Pace) -> list[Part]:
@@ -105,6 +107,7 @@ class Steering(ABC, Generic[Part]):
             return []
         control = ReaderControl.load(self._control_path)
         parts = int(end.get("partitions", control.partitions))
+        self.columns = control.columns
         pace = Pace(control.slot_rate, end.get("head_start_s", 0.0))
         return self.planned(start["offset"], end["offset"], parts, pace)
 

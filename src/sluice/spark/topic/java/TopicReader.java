@@ -11,6 +11,7 @@ final class TopicReader implements PartitionReader {
   private static final int MOST_ROWS_PER_BATCH = 4096;
 
   private final JsonNode slices;
+  private final Columns columns;
   private final Configuration settings;
   private final Pace pace;
   private final int rowsPerBatch;
@@ -21,7 +22,8 @@ final class TopicReader implements PartitionReader {
   TopicReader(String partition, String schema) throws IOException {
     JsonNode plan = Planner.JSON.readTree(partition);
     slices = (JsonNode) plan.get("slices");
-    settings = SliceReader.settings(schema);
+    columns = new Columns(schema, (JsonNode) plan.get("columns"));
+    settings = SliceReader.settings(columns.read.json());
     pace = new Pace((JsonNode) plan.get("slot_rate"), ((JsonNode) plan.get("head_start_s")).asDouble());
     rowsPerBatch = pace.portion(MOST_ROWS_PER_BATCH);
   }
@@ -34,7 +36,7 @@ final class TopicReader implements PartitionReader {
         }
         slice = new SliceReader((JsonNode) slices.get(nextSlice++), settings, rowsPerBatch);
       }
-      batch = slice.next();
+      batch = columns.complete(slice.next());
       if (batch != null) {
         pace.await(batch.numRows());
         return true;
