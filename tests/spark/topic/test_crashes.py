@@ -46,7 +46,7 @@ def dies_after(steps: int | None) -> Iterator[None]:
 
     def half_of_a_file(path: Path, content: bytes) -> None:
         with open(path, "wb") as file:
-            file.write(bytes(content)[: len(content) // 2])
+            file.write(content[: len(content) // 2])
 
     def half_of_a_tree(path: Path, *_args) -> None:
         for file in list(Path(path).iterdir())[:1]:
