@@ -165,7 +165,8 @@ def main() -> None:
         be_plain_program(Path(arguments.inside[0]), int(arguments.inside[1]))
         return
     short = arguments.short
-    total, rounds = (6_000_000, 1) if short else (12_000_000, 3)
+    # batches of two seconds: fewer records would be a handful of batches
+    total, rounds = (24_000_000, 1) if short else (36_000_000, 5)
     spark = open_session("throughput", threads=CORES).spark
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)

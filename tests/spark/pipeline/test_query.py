@@ -26,7 +26,7 @@ def query(tmp_path: Path) -> OperatorQuery:
     state = QueryState(parallelism=1, state_partitions=1)
     made = OperatorQuery(compiled, Mock(), Folders(tmp_path), QuerySettings(), state, store=Mock(), topics={})
     made.run_ids = ["run"]
-    made.on_progress(progress(0))  # the first batch of a run is not learned from
+    made.on_progress(progress(0))  # the first batch of a run is not learned from as others are
     return made
 
 
@@ -49,6 +49,7 @@ def test_a_rescale_while_a_batch_is_learned_from_is_not_lost(
     query: OperatorQuery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learning, rescaled = threading.Event(), threading.Event()
+    records = query._limit.records
     after = ReadLimit.after
 
     def slowly(self: ReadLimit, **batch: Any) -> ReadLimit:
@@ -64,7 +65,7 @@ def test_a_rescale_while_a_batch_is_learned_from_is_not_lost(
     rescaled.set()
     listener.join()
     assert query._limit.parallelism == query.state.parallelism == control(query).partitions == 4
-    assert control(query).max_records_per_batch == 4 * FIRST_RECORDS_PER_SLOT
+    assert control(query).max_records_per_batch == 4 * records
 
 
 def test_changes_of_state_from_two_threads_all_count(query: OperatorQuery) -> None:

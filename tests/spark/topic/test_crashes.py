@@ -11,7 +11,6 @@ from pathlib import Path
 from unittest import mock
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -49,9 +48,6 @@ def dies_after(steps: int | None) -> Iterator[None]:
         with open(path, "wb") as file:
             file.write(content[: len(content) // 2])
 
-    def half_of_a_table(_table, path: Path, **_options) -> None:
-        half_of_a_file(path, b"PAR1 and then some")
-
     def half_of_a_tree(path: Path, *_args) -> None:
         for file in list(Path(path).iterdir())[:1]:
             os.unlink(file)
@@ -61,7 +57,6 @@ def dies_after(steps: int | None) -> Iterator[None]:
         mock.patch.object(Path, "write_bytes", deadly(Path.write_bytes, half_of_a_file)),
         mock.patch.object(Path, "unlink", deadly(Path.unlink, nothing)),
         mock.patch.object(Path, "mkdir", deadly(Path.mkdir, nothing)),
-        mock.patch.object(pq, "write_table", deadly(pq.write_table, half_of_a_table)),
         mock.patch.object(shutil, "rmtree", deadly(shutil.rmtree, half_of_a_tree)),
     ):
         yield

@@ -11,6 +11,7 @@ import json
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from sluice.spark.topic.log import Topic
@@ -65,8 +66,8 @@ class TopicPlanner:
             batch_id=asked["batch_id"],
         )
 
-    class Java:
-        implements = ("java.util.function.Function",)
+    Java = SimpleNamespace(implements=("java.util.function.Function",))
+    """How Py4J learns what to call it."""
 
 
 def _next(reader: TopicReader, asked: Request) -> str:
