@@ -16,6 +16,8 @@ from sluice.dataflow.numbers import MOST_INSTANCES
 
 WEAK = 0.75
 """More slack than this hardly ever takes anything away."""
+MOST_HEIGHT = 300.0
+"""Logarithm of a load beyond all loads, whose square is a number still."""
 FEW = 30
 """Operators that work in turn for which the cheapest way to get them by is searched."""
 MOST_RAISES = 100
@@ -50,7 +52,7 @@ class JobSizing:
             grows = above >= USELESS_SLOPE and not curve.is_limited
             self._lines.append(_Line(name, curve.instances, height, max(below, USELESS_SLOPE), above, grows))
             if curve.is_limited:
-                most = min(most, math.exp(min(300.0, curve.anchor + scale)))
+                most = min(most, math.exp(min(MOST_HEIGHT, curve.anchor + scale)))
         self.most = most
         """The load beyond which more instances do not help."""
         self._idle = {name: 1 for name, each in model.inputs.items() if each <= 0}
@@ -64,7 +66,7 @@ class JobSizing:
         if model.at_limit is not None and parallelism == model.parallelism:
             return model.at_limit
         if not self._lines:
-            return math.exp(300.0)
+            return math.exp(MOST_HEIGHT)
         heights = {line.name: _height(line, parallelism[line.name]) for line in self._lines}
         if self._slack:
             times = {name: math.exp(-height) for name, height in heights.items()}
@@ -119,10 +121,9 @@ class JobSizing:
 
 def _height(line: _Line, count: int) -> float:
     """The logarithm of the load that an operator carries with so many instances."""
-    if count == line.instances:
-        return line.height
-    distance = math.log(count / line.instances)
-    return line.height + distance * (line.above if distance > 0 else line.below)
+    distance = math.log(count / line.instances) if count != line.instances else 0.0
+    height = line.height + distance * (line.above if distance > 0 else line.below)
+    return min(MOST_HEIGHT, max(-MOST_HEIGHT, height))
 
 
 def _whole(count: float) -> int:
