@@ -3,9 +3,9 @@
     python -m benchmarks.placed_contention [--seconds 7] [--rounds 2] [--out placed-contention.json]
 
 Three workers of three slots with a third of a core each. A heavy operator and a light one of three instances each are
-put on them in every distinct way, one live change after the other, with a backlog to read. The sources' throughput is
-set beside the plan's cost (CAPSys, figures 2 and 3). Loads of the operators are those observed under the even plan.
-Measured plans are kept in --out, and another call goes on with the next one.
+put on them in every distinct way, one live change after the other, with a backlog to read. The rate of the slower
+one is set beside the plan's cost (CAPSys, figures 2 and 3). Loads of the operators are those observed under the even
+plan. Measured plans are kept in --out, and another call goes on with the next one.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def measure_all(
         warm_up(engine, even, there.names, 9.0)
         there.limit()
         wait(engine, 5.0)
-        first = measured(engine, even, settle_s=2.0, measure_s=seconds).seen
+        first = measured(engine, even, ("heavy", "light"), settle_s=2.0, measure_s=seconds).seen
         units = observed_unit_costs(first)
         rates = {name: one.input_rate or 0.0 for name, one in first.operators.items()}
         for number in range(rounds):
@@ -104,7 +104,7 @@ def measure_all(
                 if case in results:
                     continue
                 wanted = target(there.names, plan)
-                found = measured(engine, wanted, settle_s=seconds / 2, measure_s=seconds)
+                found = measured(engine, wanted, ("heavy", "light"), settle_s=seconds / 2, measure_s=seconds)
                 cpu = plan_cost(engine, wanted, units, rates)[0]
                 yield (
                     case,

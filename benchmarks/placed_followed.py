@@ -24,6 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.placed_workers import end_on_sigterm
 from sluice.control.guards import Guards
 from sluice.journal.file import FileJournal, read_runs
 from sluice.lab.pipelines import RunsOnSpark, pipelines
@@ -150,6 +151,7 @@ def batches_done(root: Path) -> int:
 
 
 def measure(query: str, folder: Path, batches: int, kills: int, seconds: float) -> dict[str, Any]:
+    end_on_sigterm()
     home = folder / "cluster"
     state = standalone.up(home, workers=WORKERS, slots=SLOTS)
     os.kill(state.process_ids[f"worker-{WORKERS - 1}"], signal.SIGKILL)

@@ -49,6 +49,8 @@ class Studied:
     """A query of CAPSys 6.1 as it runs here, with instances of its operators in proportion to their work."""
 
     query: str
+    watched: str
+    """The operator that limits it."""
     parallelism: Mapping[str, int]
     settings: Mapping[str, Any] = field(default_factory=dict)
     events_per_block: int = 10_000
@@ -58,10 +60,16 @@ class Studied:
 STUDIED = {
     one.query: one
     for one in (
-        Studied("q5", {"bids_source": 2, "sliding_window": 3, "sink": 1}, {"window_s": 60.0, "slide_s": 20.0}),
-        Studied("q8", {"auction_source": 2, "person_source": 1, "join": 3, "sink": 1}),
+        Studied(
+            "q5",
+            "sliding_window",
+            {"bids_source": 2, "sliding_window": 3, "sink": 1},
+            {"window_s": 60.0, "slide_s": 20.0},
+        ),
+        Studied("q8", "join", {"auction_source": 2, "person_source": 1, "join": 3, "sink": 1}),
         Studied(
             "inference",
+            "infer",
             {"source": 1, "decode": 2, "resize": 2, "infer": 2, "sink": 1},
             events_per_block=400,
             repeated=True,
@@ -87,7 +95,7 @@ def profiled(engine: SparkEngine, names: list[str], parallelism: Mapping[str, in
         others = [operator for operator in parallelism if operator != name]
         tasks = {names[0]: {name: 1}, names[1]: dict.fromkeys(others[::2], 1), names[2]: dict.fromkeys(others[1::2], 1)}
         alone = Target(parallelism=dict.fromkeys(parallelism, 1), placement=Placement(tasks=tasks))
-        found = measured(engine, alone, settle_s=2.0, measure_s=seconds).seen
+        found = measured(engine, alone, [name], settle_s=2.0, measure_s=seconds).seen
         metrics = found.operators[name]
         if not metrics.input_rate:
             continue
@@ -103,6 +111,7 @@ def profiled(engine: SparkEngine, names: list[str], parallelism: Mapping[str, in
 def figures(found: Window, cost: Any = None) -> dict[str, Any]:
     return {
         "records_per_s": round(found.records_per_s, 1),
+        "rates": {name: round(one.input_rate or 0.0) for name, one in found.seen.operators.items()},
         "backpressure": max((one.backpressure or 0.0 for one in found.seen.operators.values()), default=None),
         "followed": found.followed,
         "cores": found.cores,
@@ -146,7 +155,7 @@ def measure_placed(
                     continue
                 settings = {"seed": run} if name in ("default", "evenly") else {}
                 target = placed_by(placers.create(name, settings), request)
-                found = measured(engine, target, settle_s=settle_s, measure_s=measure_s)
+                found = measured(engine, target, [one.watched], settle_s=settle_s, measure_s=measure_s)
                 yield case, figures(found, plan_cost(engine, target, units, rates))
     finally:
         engine.stop()
@@ -177,7 +186,7 @@ def measure_unplaced(
         there.limit()
         wait(engine, 8.0)
         for case in cases:
-            yield case, figures(measured(engine, None, settle_s=settle_s / 2, measure_s=measure_s))
+            yield case, figures(measured(engine, None, [one.watched], settle_s=settle_s / 2, measure_s=measure_s))
     finally:
         engine.stop()
         conf.set(LOCALITY_WAIT, before)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,11 +56,17 @@ def set_quotas(state: ClusterState, quota_us: int) -> None:
             (Path(group) / "cpu.max").write_text(f"{quota_us if quota_us > 0 else 'max'} {PERIOD_US}")
 
 
+def end_on_sigterm() -> None:
+    """A benchmark that runs out of time ends its cluster."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 @contextlib.contextmanager
 def workers(
     name: str, *, count: int, slots: int, cpus: float | None = None, places: bool = True, memory_mb: int = 1024
 ) -> Iterator[Workers]:
-    """`count` workers of so many slots; their folder goes with them."""
+    """`count` workers of so many slots; their folder goes with them, also when a benchmark is ended from outside."""
+    end_on_sigterm()
     with TemporaryDirectory(prefix="sluice-placed-", ignore_cleanup_errors=True) as folder:
         home = Path(folder) / "cluster"
         try:

@@ -12,6 +12,7 @@ import pytest
 from sluice.cli import main
 from sluice.journal.file import read_journal
 from sluice.journal.records import RunHeader
+from sluice.protocol import DEFAULT_POLICY
 from sluice.spark.attach import run
 from sluice.spark.cluster.lifecycle import read_state
 
@@ -143,5 +144,9 @@ def test_an_unchanged_program_is_scaled(cluster: Path, tmp_path: Path) -> None:
     records = list(read_journal(tmp_path / "journal.jsonl"))
     header = records[0]
     assert isinstance(header, RunHeader)
-    assert (header.pipeline.name, header.policy.name, header.settings["max_executors"]) == ("unchanged", "ds2", 2)
+    assert (header.pipeline.name, header.policy.name, header.settings["max_executors"]) == (
+        "unchanged",
+        DEFAULT_POLICY,
+        2,
+    )
     assert len(records) > 3

@@ -47,7 +47,8 @@ def test_the_same_policy_carries_more_with_a_better_placement() -> None:
 
 
 def test_the_command_line_places_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["run", "q1", "--duration", "600", "--placement", "evenly", "--cluster", "slots=16", "--json"]
+    arguments = ["run", "q1", "--duration", "600", "--policy", "ds2", "--json"]
+    arguments += ["--placement", "evenly", "--cluster", "slots=16"]
     with pytest.raises(SystemExit) as exited:
         main([*arguments, "--out", str(tmp_path)])
     assert not exited.value.code

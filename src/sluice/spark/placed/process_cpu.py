@@ -36,10 +36,15 @@ class ExecutorCpu:
         }
 
     def _processes(self) -> dict[str, int]:
-        found = {}
+        """A process that an executor is just starting has, for a moment, the executor's own command line."""
+        found: dict[str, dict[int, int]] = {}
         for entry in self._proc.glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError, ValueError, IndexError):
                 words = entry.read_bytes().decode(errors="replace").split("\0")
                 if any(word.endswith(BACKEND) for word in words) and self._application_id in words:
-                    found[words[words.index("--executor-id") + 1]] = int(entry.parent.name)
-        return found
+                    parent = int((entry.parent / "stat").read_text().rpartition(")")[2].split()[1])
+                    found.setdefault(words[words.index("--executor-id") + 1], {})[int(entry.parent.name)] = parent
+        return {
+            executor_id: next(pid for pid, parent in parents.items() if parent not in parents)
+            for executor_id, parents in found.items()
+        }
