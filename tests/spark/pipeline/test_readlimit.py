@@ -71,6 +71,23 @@ def test_a_backlog_is_read_at_nine_tenths_of_full_speed_after_three_batches(over
     assert operator.batch_s(limit.records) <= 1.5 * limit.target_s
 
 
+@pytest.mark.parametrize("rate", [100_000, 1_400_000, 5_000_000])
+@pytest.mark.parametrize("overhead_s", [0.1, 0.5])
+def test_events_that_come_when_the_next_batch_has_begun_cost_a_batch_each_and_no_more(overhead_s, rate):
+    operator = Operator(overhead_s, rate)
+    limit = ReadLimit.first(target_s=2.0, parallelism=2)
+    running = limit.records
+    for number in range(7):
+        done, running = running, limit.records
+        batch_s = operator.batch_s(done)
+        if number == 0:
+            limit = limit.after_first(batch_records=done, batch_s=batch_s + START_UP_S)
+        else:
+            limit = limit.after(batch_records=done, batch_s=batch_s)
+    assert operator.reached(limit) >= 0.9
+    assert operator.batch_s(limit.records) <= 1.5 * limit.target_s
+
+
 def test_a_restart_goes_on_with_the_limit_that_was_found():
     operator = Operator(0.4, 1_400_000)
     found = with_backlog(ReadLimit.first(target_s=2.0, parallelism=1), operator, 10)

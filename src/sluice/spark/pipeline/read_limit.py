@@ -44,6 +44,8 @@ class ReadLimit:
     target_s: float
     parallelism: int
     records: int
+    records_before: int | None = None
+    """The limit before it was last moved: the next batch may be planned when Spark reports on the last one."""
     slot_rate: float | None = None
     is_guess: bool = False
     """Nothing has been seen of the query yet."""
@@ -58,7 +60,7 @@ class ReadLimit:
     ) -> ReadLimit:
         """`known_records` is the limit that an earlier run of the same query has found at this parallelism."""
         per_slot = FIRST_RECORDS_PER_SLOT if slot_rate is None else slot_rate * target_s
-        limit = ReadLimit(target_s=target_s, parallelism=parallelism, records=1, slot_rate=slot_rate)
+        limit = ReadLimit(target_s=target_s, parallelism=parallelism, records=0, slot_rate=slot_rate)
         if known_records is None or slot_rate is not None:
             return replace(limit, is_guess=True)._with_records(per_slot * parallelism)
         return limit._with_records(known_records)
@@ -90,7 +92,7 @@ class ReadLimit:
         return changed._with_records(faster * self.records * parallelism / self.parallelism)
 
     def _was_full(self, batch_records: int) -> bool:
-        return batch_records >= FULL_SHARE * self.records
+        return batch_records >= FULL_SHARE * min(self.records, self.records_before or self.records)
 
     def _next_step(self, batch_s: float) -> float:
         """From the size of a batch that took so long to that of one that takes as long as it should."""
@@ -121,4 +123,4 @@ class ReadLimit:
             nominal = self.slot_rate * self.target_s * self.parallelism
             # a paced slot is as slow in a small batch, so shrinking further would only add overhead
             records = min(nominal, max(nominal / PACED_SHRINK, records))
-        return replace(self, records=max(self.parallelism, round(records)))
+        return replace(self, records=max(self.parallelism, round(records)), records_before=self.records)
