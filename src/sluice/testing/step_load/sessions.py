@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sluice
+from sluice.journal.file import read_journal
+from sluice.journal.records import Cycle
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.executors import ExecutorWatch
 from sluice.testing.step_load.feed import LineFeed
@@ -72,6 +74,8 @@ def main(root: Path, home: Path) -> None:
     )
     with attached, ExecutorWatch(spark) as watch:
         feed.start()
+        # executors that are still joining may be as many
+        wait_for(lambda: _has_seen_work(root / "journal.jsonl"), working, "window with a known rate")
         wait_for(lambda: watch.executors in (2, 3) and watch.has_working(watch.executors), working, "2 or 3 executors")
         while_working = _fewest(watch, WATCHED_S)
         batch_job = threading.Thread(target=run_batch_job, args=(spark,))
@@ -92,6 +96,13 @@ def main(root: Path, home: Path) -> None:
     (root / "result.json").write_text(json.dumps(result, indent=2))
     idle.stop()
     spark.stop()
+
+
+def _has_seen_work(journal: Path) -> bool:
+    if not journal.exists():
+        return False
+    cycles = (record for record in read_journal(journal) if isinstance(record, Cycle))
+    return any(metrics.input_rate for cycle in cycles for metrics in cycle.observation.operators.values())
 
 
 def _fewest(watch: ExecutorWatch, duration_s: float) -> int:
