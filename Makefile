@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+CLASSES := $(VENV)/spark.jsa
 PARALLEL := $(BIN)/pytest -n 2 --dist worksteal
 
 $(READY): requirements.lock pyproject.toml
@@ -35,15 +36,18 @@ check: $(READY)  ## style, types, layers
 	$(BIN)/lint-imports
 
 test: $(READY)  ## everything CI runs, side by side: tests on Spark wait more than they compute, the others fill the time
-	$(MAKE) --jobs=6 --output-sync=target $(ON_SPARK) check test-plain
+	$(MAKE) --jobs=7 --output-sync=target $(ON_SPARK) test-kafka check test-plain
 
 test-plain: $(READY)  ## tests that need no Spark
 	nice $(PARALLEL) -m "not spark"
 
-$(ON_SPARK): test-%: $(READY)  ## tests on Spark by what they share; tests/conftest.py says which
+$(CLASSES): $(READY)
+	$(BIN)/python -m sluice.testing.class_archive
+
+$(ON_SPARK): test-%: $(CLASSES)  ## tests on Spark by what they share; tests/conftest.py says which
 	$(BIN)/pytest -m "$* and not kafka"
 
-test-kafka: $(READY)  ## tests over a real broker; apart, because Kafka's client has ended a process with SIGSEGV
+test-kafka: $(CLASSES)  ## tests over a real broker
 	$(BIN)/pytest -m kafka
 
 fast: $(READY)  ## the quick tests that need no Spark

@@ -15,11 +15,13 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.step_load_runs import print_result, run_program
+from sluice.protocol import DEFAULT_POLICY
 from sluice.testing.step_load.checks import CHECKS
 from sluice.testing.step_load.job import local_cluster
 
 RUNS: dict[str, list[str]] = {
     "no fault": [],
+    "default policy": [f"policy={DEFAULT_POLICY}"],
     "executor killed": ["executor"],
     "worker killed": ["worker"],
     "master killed": ["master"],

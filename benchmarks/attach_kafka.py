@@ -13,57 +13,19 @@ import json
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
-import sluice
 from sluice.journal.file import read_runs
 from sluice.spark.cluster import lifecycle
 from sluice.spark.kafka import broker, connector
 from sluice.testing.kafka import make_topic
-from sluice.testing.step_load.executors import ExecutorWatch
-from sluice.testing.step_load.job import DRAINING, difference, local_cluster, session, start_query, wait_for
+from sluice.testing.step_load.feed import TopicFeed
+from sluice.testing.step_load.job import DRAINING, local_cluster, session
+from sluice.testing.step_load.steps import LOW, MOST, step_up_and_down
 
 TOPIC = "lines"
 PARTITIONS = 8
-MOST = 3
-LOW, HIGH = 20.0, 220.0
-"""Records/s for one executor and for three, of a hundred each."""
-
-
-class TopicFeed:
-    """Numbered lines at `records_per_s`, which may be changed, spread over the partitions."""
-
-    def __init__(self, bootstrap: str, records_per_s: float) -> None:
-        self.records_per_s = records_per_s
-        self.written = 0
-        self._bootstrap = bootstrap
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        from confluent_kafka import Producer
-
-        producer = Producer({"bootstrap.servers": self._bootstrap, "acks": "all"})
-        due, last_s = 0.0, time.monotonic()
-        while not self._ended.wait(0.1):
-            now_s = time.monotonic()
-            due, last_s = due + (now_s - last_s) * self.records_per_s, now_s
-            count, due = int(due), due % 1
-            for number in range(self.written, self.written + count):
-                producer.produce(TOPIC, f"{number:010d}", partition=number % PARTITIONS)
-            self.written += count
-            producer.poll(0)
-        producer.close()
 
 
 def run_once(root: Path, master: str, bootstrap: str) -> dict[str, Any]:
@@ -78,43 +40,17 @@ def run_once(root: Path, master: str, bootstrap: str) -> dict[str, Any]:
         .load()
         .selectExpr("CAST(value AS STRING) AS line")
     )
-    journal = root / "journal.jsonl"
-    attachment = sluice.attach(
-        spark,
-        "ds2",
-        policy_settings={"least_drop": 1},
-        max_executors=MOST,
-        interval=2,
-        cooldown=4,
-        journal=journal,
-    )
-    feed = TopicFeed(bootstrap, LOW)
-    query = start_query(spark, root, lines=lines)
-    with ExecutorWatch(spark) as watch, attachment:
-        feed.start()
-        wait_for(lambda: query.lastProgress is not None and watch.executors == 1, query, "one executor")
-        feed.records_per_s = HIGH
-        up_s = wait_for(lambda: watch.has_working(MOST), query, f"{MOST} executors that work")
-        feed.records_per_s = LOW
-        down_s = wait_for(lambda: watch.executors == 1, query, "one executor again")
-        true_lags = {lag_of(json.loads(progress.json)) for progress in query.recentProgress}
-    feed.stop()
-    query.processAllAvailable()
-    query.stop()
-    lost, repeated = difference(root, feed.written)
+    found, query = step_up_and_down(spark, root, TopicFeed(bootstrap, TOPIC, PARTITIONS, LOW), lines=lines)
+    true_lags = {lag_of(json.loads(progress.json)) for progress in query.recentProgress}
     seen = [
         metrics.lag
-        for report in read_runs(journal)[-1].reports
+        for report in read_runs(root / "journal.jsonl")[-1].reports
         for metrics in report.cycle.observation.operators.values()
         if metrics.lag is not None
     ]
     spark.stop()
     return {
-        "records": feed.written,
-        "lost": lost,
-        "repeated": repeated,
-        "up_s": round(up_s, 1),
-        "down_s": round(down_s, 1),
+        **found,
         "lags": len(seen),
         "highest_lag": max(seen, default=0),
         "wrong_lags": sum(lag not in true_lags for lag in seen),

@@ -49,6 +49,8 @@ from sluice.testing.kafka import make_topic
 
 PARTITIONS = 4
 RECORDS_PER_BATCH = 200_000
+EMBEDDED_TIMES = 5
+"""So many more records for embedded topics, which are read in a few batches otherwise."""
 SOURCE = "throughput.bids"
 
 
@@ -120,11 +122,11 @@ def main() -> None:
             for name, partitions in ((SOURCE, PARTITIONS), ("throughput.commits", 1), ("throughput.batches", 1)):
                 make_topic(bootstrap, name, partitions)
             on_broker = KafkaTopic(Broker(bootstrap=bootstrap, prefix="throughput"), SOURCE)
-            for number in range(total // RECORDS_PER_FILE):
-                for topic in (embedded, on_broker):
+            for topic, records in ((embedded, total * EMBEDDED_TIMES), (on_broker, total)):
+                for number in range(records // RECORDS_PER_FILE):
                     topic.append(bids(number * RECORDS_PER_FILE, schema), producer="bench", batch_id=number)
             runs: dict[str, Callable[[Path], Speed]] = {
-                "embedded": lambda where: run_sluice(spark, embedded.path, where, total, chain=True),
+                "embedded": lambda where: run_sluice(spark, embedded.path, where, total * EMBEDDED_TIMES, chain=True),
                 "broker": lambda where: run_broker(spark, bootstrap, where, total),
                 "native": lambda where: run_native(spark, bootstrap, where, total),
             }

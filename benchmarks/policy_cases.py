@@ -10,10 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sluice.control.guards import Guards
+from sluice.lab.pipelines import pipelines
 from sluice.lab.run import THESIS_GUARDS, RunSpec
 from sluice.lab.simulator import (
     Capacity,
@@ -24,6 +26,7 @@ from sluice.lab.simulator import (
     SimulatedOperator,
     SimulatorSettings,
 )
+from sluice.lab.workloads import workloads
 from sluice.lab.workloads.base import Floats
 from sluice.model import Edge
 from sluice.protocol import Policy
@@ -32,6 +35,8 @@ MINUTES = 140
 SHAPES = ("line", "join", "fan-out", "both")
 PATTERNS = ("wave", "walk", "ramp", "steps", "square", "spikes", "trace")
 BUFFERS = (2000, 5000, 20_000, None)
+LIVE: Mapping[str, Any] = {"downtime_s": 0.0, "state_bandwidth_bytes_per_s": 1e15}
+"""Simulator settings under which a rescale stops nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +173,7 @@ class DrawnJob:
             noise=float(random.uniform(0.02, 0.08)),
         )
         if self.live:
-            settings = replace(settings, downtime_s=0.0, state_bandwidth_bytes_per_s=1e15)
+            settings = replace(settings, **LIVE)
         edges = tuple(Edge(source=a, target=b) for a, b in pairs)
         return tuple(operators), edges, shares, settings, int(random.integers(2, 11))
 
@@ -189,8 +194,12 @@ class DrawnJob:
         return CapacityTable({1: each, bend: each * bend, 40: each * (bend + (40 - bend) * exponent * 0.9)})
 
 
+def _guards(*, live: bool) -> Guards:
+    return Guards(**{**THESIS_GUARDS, **({"cooldown_s": 0.0} if live else {})})
+
+
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class DrawnCase:
     """One drawn job under one drawn load, as bench cells are: everything but the policy."""
 
     job: int
@@ -199,11 +208,50 @@ class Case:
     live: bool = False
     slow_sink: float | None = None
 
+    @property
+    def pair(self) -> str:
+        return f"{self.job}/{self.pattern}"
+
+    @property
+    def kind(self) -> str:
+        return "bursts" if DrawnJob(seed=self.job).is_bursty else "flowing"
+
     def spec(self, policy: Policy) -> RunSpec:
         return RunSpec(
             pipeline=DrawnJob(seed=self.job, live=self.live, slow_sink=self.slow_sink),
             policy=policy,
             workload=DrawnLoad(pattern=self.pattern, seed=self.job * 31 + self.seed),
-            guards=Guards(**{**THESIS_GUARDS, **({"cooldown_s": 0.0} if self.live else {})}),
+            guards=_guards(live=self.live),
             seed=self.seed,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThesisCase:
+    """A query of the thesis under one of its loads."""
+
+    query: str
+    load: str
+    seed: int
+    live: bool = False
+
+    @property
+    def pair(self) -> str:
+        return f"{self.query}/{self.load}"
+
+    @property
+    def kind(self) -> str:
+        return self.query
+
+    def spec(self, policy: Policy) -> RunSpec:
+        return RunSpec(
+            pipeline=pipelines.create(self.query),
+            policy=policy,
+            workload=workloads.create(self.load),
+            guards=_guards(live=self.live),
+            seed=self.seed,
+            simulator=LIVE if self.live else {},
+        )
+
+
+Case = DrawnCase | ThesisCase

@@ -1,164 +1,134 @@
-"""Policies on jobs and loads drawn from seeds: compared, with parts turned off, and with what they rely on broken.
+"""Policies compared on the thesis' grid and on drawn jobs, with parts turned off, and with what they rely on broken.
 
-python -m benchmarks.policy_grid [--short] [--part compare|ablation|sensitivity] [--split dev|held-out] [--live]
+python -m benchmarks.policy_grid [--part thesis|drawn|ablation|sensitivity] [--live] [--split dev|held-out] [--short]
 
-Every finished run is a line of the file, so the same command goes on where it was stopped. Cost is slots over those
-of the clairvoyant planner, late the share of time above 30 s; the planner's own plan is run as well, to see how far it
-keeps its word. The policy was developed on `dev`; `held-out` was only looked at. Means are also given apart for jobs in
-which windows fire into bounded buffers. The thesis' own grid: `sluice bench`; decision times: `benchmarks.policies`.
+Every finished run is a line of the file, so the same command goes on where it was stopped; the clairvoyant plan of a
+case is made once. Cost is slots over those of that plan, late the share of time above 30 s; the plan is run as well, to
+see how far it keeps its word. The policy was developed on `dev`; `held-out` was looked at once, at the end. Decision
+times: `benchmarks.policies`.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
-import random
+import multiprocessing
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
-from unittest.mock import patch
 
-from benchmarks.policy_cases import PATTERNS, Case, DrawnJob
+from benchmarks.policy_cases import PATTERNS, Case, DrawnCase, ThesisCase
+from benchmarks.policy_distorted import AS_IT_IS, CONDITIONS, SLOW_SINK, Distorted
 from sluice.control.guards import Guards
 from sluice.journal.file import MemoryJournal
 from sluice.journal.records import Choice
+from sluice.lab.bench.local import prepare_worker
 from sluice.lab.clairvoyant import ClairvoyantPolicy, demand, plan
 from sluice.lab.run import run, simulated_engine
-from sluice.lab.scores import Oracle, score
 from sluice.lab.summary import summarise
-from sluice.model import Observation, OperatorMetrics, Recommendation, Target
-from sluice.protocol import Memory, Policy, decides_during_cooldown, policies
+from sluice.model import Target
+from sluice.protocol import policies
 
-SPLITS = {"dev": 1000, "held-out": 20_000}
+QUERIES = ("q1", "q2", "q3", "q5", "q8", "q11")
+LOADS = ("cosine", "random", "increasing", "decreasing", "convergence")
+SPLITS = {"dev": 1000, "held-out": 50_000}
 SLO_S, MAX_SLOTS = 30.0, 80
-CLAIRVOYANT = "clairvoyant"
-RIVALS = ("ds2", "ds2:catch_up_s=120", "hpa-varga", "conttune", "flink", "databricks")
+CLAIRVOYANT, OURS = "clairvoyant", "sluice"
+LEARNERS = ("conttune", "dragster")
+RIVALS = ("ds2", "ds2:catch_up_s=120", "dhalion", "hpa-cpu", "hpa-varga", "flink", "databricks", *LEARNERS)
 REACTIVE = ("ds2:catch_up_s=120", "hpa-varga", "flink", "databricks")
 SWITCHES = ("forecast", "band", "drain", "action_cost", "curve", "saturation", "doubt")
-CONDITIONS = ("as it is", "forecast is noise", "capacities twice", "capacities half", "metrics missing", "slow sink")
-MISSING = 0.3
+VARIANTS = (OURS, *(f"{OURS}:{switch}=false" for switch in SWITCHES))
 Row = dict[str, Any]
-OPTIONAL = [name for name in OperatorMetrics.model_fields if name != "parallelism"]
-
-
-@dataclass(frozen=True)
-class Distorted:
-    """Shows a policy something else than there is."""
-
-    inner: Policy
-    condition: str
-
-    @property
-    def decides_during_cooldown(self) -> bool:
-        return decides_during_cooldown(self.inner)
-
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        if self.condition == "forecast is noise":
-            with patch("sluice.policies.sluice.outlook", _noise):
-                return self.inner.decide(observation, memory)
-        return self.inner.decide(_distorted(observation, self.condition), memory)
-
-
-def _noise(past: Sequence[float], steps: int, **_: bool) -> list[list[float]]:
-    chance = random.Random(repr(past[-1]))
-    return [[past[-1] * chance.uniform(0.3, 1.7) for _ in range(steps)] for _ in range(8)]
-
-
-def _distorted(observation: Observation, condition: str) -> Observation:
-    operators = {}
-    for name, metrics in observation.operators.items():
-        changed: dict[str, float | None] = {}
-        if condition.startswith("capacities") and metrics.busy:
-            # who computes input / busy is wrong by this factor
-            factor = 2.0 if condition == "capacities twice" else 0.5
-            busy = min(1.0, metrics.busy / factor)
-            true = None if metrics.input_rate is None else metrics.input_rate / busy
-            changed = {"busy": busy, "true_input_rate": true, "idle": None}
-        if condition == "metrics missing":
-            chance = random.Random(f"{observation.time_s} {name}")
-            changed = {metric: None for metric in OPTIONAL if chance.random() < MISSING}
-        operators[name] = metrics.model_copy(update=changed)
-    return observation.model_copy(update={"operators": operators})
 
 
 @dataclass(frozen=True)
 class Task:
     case: Case
     policy: str
-    condition: str = "as it is"
+    condition: str = AS_IT_IS
 
     @property
     def key(self) -> str:
         return json.dumps([asdict(self.case), self.policy, self.condition], sort_keys=True)
 
+    @property
+    def planned(self) -> Task:
+        """The clairvoyant's run of the same case."""
+        return Task(self.case, CLAIRVOYANT)
+
 
 def run_task(task: Task) -> Row:
-    oracle = _oracle(task.case)
-    spec = task.case.spec(_policy(task, oracle))
-    engine, initial = simulated_engine(spec)
+    extra: Row = {}
     if task.policy == CLAIRVOYANT:
+        needs = demand(task.case.spec(policies.create("static")))
+        planned = plan(needs, slo_s=SLO_S, max_slots=MAX_SLOTS)
+        extra = {"planned_slot_seconds": planned.slot_seconds, "feasible": planned.feasible}
         # it knows when to act, so nothing but the slots there are limits it
-        spec = replace(spec, guards=Guards(max_slots=MAX_SLOTS))
-        initial = Target(parallelism=dict(oracle.plan.steps[0][1].parallelism))
+        spec = replace(task.case.spec(ClairvoyantPolicy(planned)), guards=Guards(max_slots=MAX_SLOTS))
+        engine, _ = simulated_engine(spec)
+        initial = Target(parallelism=dict(planned.steps[0][1].parallelism))
+    else:
+        choice = Choice.parse_text(task.policy)
+        policy = policies.create(choice.name, choice.settings)
+        spec = task.case.spec(policy if task.condition in (AS_IT_IS, SLOW_SINK) else Distorted(policy, task.condition))
+        engine, initial = simulated_engine(spec)
     journal = MemoryJournal()
     run(spec, engine, initial, journal)
-    reports = journal.reports()
-    summary = summarise(reports, journal.end(), SLO_S)
-    cost = score(reports, oracle).cost_ratio
-    return {"key": task.key, "cost": cost or 0.0, "late": summary.slo_violation_ratio, "actions": summary.rescales}
+    summary = summarise(journal.reports(), journal.end(), SLO_S)
+    return {
+        "key": task.key,
+        "slot_seconds": summary.slot_seconds,
+        "late": summary.slo_violation_ratio,
+        "actions": summary.rescales,
+        **extra,
+    }
 
 
-def _policy(task: Task, oracle: Oracle) -> Policy:
-    if task.policy == CLAIRVOYANT:
-        return ClairvoyantPolicy(oracle.plan)
-    choice = Choice.parse_text(task.policy)
-    chosen = policies.create(choice.name, choice.settings)
-    return chosen if task.condition in ("as it is", "slow sink") else Distorted(chosen, task.condition)
+def thesis_tasks(policies: Sequence[str], seeds: int, *, live: bool) -> list[Task]:
+    """Seed by seed: a stopped run has some seeds of everything."""
+    return [
+        Task(ThesisCase(query=query, load=load, seed=seed, live=live), policy)
+        for seed, query, load, policy in itertools.product(range(seeds), QUERIES, LOADS, policies)
+    ]
 
 
-@lru_cache(maxsize=4)
-def _oracle(case: Case) -> Oracle:
-    needs = demand(case.spec(policies.create("static")))
-    return Oracle(needs, plan(needs, slo_s=SLO_S, max_slots=MAX_SLOTS))
-
-
-def cases(split: str, jobs: int, *, live: bool, slow_sink: float | None = None) -> list[Case]:
+def drawn(split: str, jobs: int, *, live: bool, slow_sink: float | None = None) -> list[DrawnCase]:
     """Every job under one pattern, so that few runs see many jobs."""
     return [
-        Case(job=job, pattern=PATTERNS[job % len(PATTERNS)], seed=job % 3, live=live, slow_sink=slow_sink)
+        DrawnCase(job=job, pattern=PATTERNS[job % len(PATTERNS)], seed=job % 3, live=live, slow_sink=slow_sink)
         for job in range(SPLITS[split], SPLITS[split] + jobs)
     ]
 
 
-def tasks_of(part: str, split: str, jobs: int, *, live: bool) -> list[Task]:
-    drawn = cases(split, jobs, live=live)
-    if part == "compare":
-        return [Task(case, policy) for case in drawn for policy in (CLAIRVOYANT, "sluice", *RIVALS)]
-    if part == "ablation":
-        variants = ("sluice", *(f"sluice:{switch}=false" for switch in SWITCHES))
-        return [Task(case, policy) for case in drawn for policy in variants]
-    found = []
-    for condition in CONDITIONS:
-        chosen = cases(split, jobs, live=live, slow_sink=0.7) if condition == "slow sink" else drawn
-        found += [Task(case, policy, condition) for case in chosen for policy in ("sluice", *REACTIVE)]
-    return found
+def sensitivity_tasks(split: str, jobs: int, *, live: bool) -> list[Task]:
+    as_it_is, slow = drawn(split, jobs, live=live), drawn(split, jobs, live=live, slow_sink=0.7)
+    return [
+        Task(case, policy, condition)
+        for condition in CONDITIONS
+        for case in (slow if condition == SLOW_SINK else as_it_is)
+        for policy in (OURS, *REACTIVE)
+    ]
 
 
-def results(tasks: Sequence[Task], file: Path, processes: int) -> dict[str, Row]:
-    """Those in the file, and those run now."""
+def results(tasks: Sequence[Task], file: Path, processes: int, again: Sequence[str]) -> dict[str, Row]:
+    """Those in the file, and those run now; `again` names policies whose rows are out of date."""
     done = {row["key"]: row for row in _rows(file)}
-    left = [task for task in tasks if task.key not in done]
+    wanted = {task.key: task for each in tasks for task in (each.planned, each)}
+    left = [task for key, task in wanted.items() if key not in done or task.policy in again]
     file.parent.mkdir(parents=True, exist_ok=True)
-    with ProcessPoolExecutor(processes) as pool, open(file, "a") as out:
-        for row in pool.map(run_task, left, chunksize=8):
-            out.write(json.dumps(row) + "\n")
-            out.flush()
-            done[row["key"]] = row
-    return {task.key: done[task.key] for task in tasks}
+    if left:
+        # a forked child would inherit locks of numba's threads
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(processes, prepare_worker) as pool, open(file, "a") as out:
+            for row in pool.imap_unordered(run_task, left):
+                out.write(json.dumps(row) + "\n")
+                out.flush()
+                done[row["key"]] = row
+    return {key: done[key] for key in wanted}
 
 
 def _rows(file: Path) -> Iterator[Row]:
@@ -166,46 +136,89 @@ def _rows(file: Path) -> Iterator[Row]:
     yield from (json.loads(line) for line in lines)
 
 
+@dataclass(frozen=True)
+class Figures:
+    """Means over runs."""
+
+    runs: int
+    cost: float
+    late: float
+    actions: float
+
+    @staticmethod
+    def of(tasks: Sequence[Task], found: dict[str, Row]) -> Figures:
+        rows = [found[task.key] for task in tasks]
+        planned = [found[task.planned.key]["planned_slot_seconds"] for task in tasks]
+        cost = fmean(row["slot_seconds"] / least for row, least in zip(rows, planned, strict=True))
+        return Figures(len(rows), cost, fmean(row["late"] for row in rows), fmean(row["actions"] for row in rows))
+
+    def __str__(self) -> str:
+        return f"{self.runs:>6}{self.cost:>7.3f}{self.late:>8.2%}{self.actions:>8.1f}"
+
+
 def show(tasks: Sequence[Task], found: dict[str, Row]) -> None:
-    bursty = {job: DrawnJob(seed=job).is_bursty for job in {task.case.job for task in tasks}}
-    kinds = {"all": (False, True), "flowing": (False,), "bursts": (True,)}
+    kinds = list(dict.fromkeys(task.case.kind for task in tasks))
     for condition in dict.fromkeys(task.condition for task in tasks):
-        print(f"\n{condition}\n{'policy':<26}" + "".join(f"{kind:>8}  cost    late actions" for kind in kinds))
+        print(
+            f"\n{condition}\n{'policy':<26}" + "".join(f"{kind:>9}  cost    late actions" for kind in ("all", *kinds))
+        )
         for policy in dict.fromkeys(task.policy for task in tasks):
-            line = f"{policy:<26}"
-            for wanted in kinds.values():
-                rows = [
-                    found[task.key]
-                    for task in tasks
-                    if (task.policy, task.condition) == (policy, condition) and bursty[task.case.job] in wanted
-                ]
-                if rows:
-                    cost, late, actions = (fmean(row[name] for row in rows) for name in ("cost", "late", "actions"))
-                    line += f"{len(rows):>8}{cost:>6.2f}{late:>8.1%}{actions:>8.1f}"
-            print(line)
-    ours = [task for task in tasks if task.policy == "sluice" and task.condition == "as it is"]
-    beaten = [
-        f"{task.case.job}/{task.case.pattern} by {other.policy}"
-        for task in ours
-        for other in tasks
-        if other.case == task.case and other.condition == "as it is" and other.policy in RIVALS
-        if all(found[other.key][name] < found[task.key][name] for name in ("cost", "late"))
-    ]
-    print(f"\nbetter in both cost and lateness: {len(beaten)} of {len(ours)} cases; {', '.join(beaten) or 'none'}")
+            own = [task for task in tasks if (task.policy, task.condition) == (policy, condition)]
+            split = [own, *([task for task in own if task.case.kind == kind] for kind in kinds)]
+            print(f"{policy:<26}" + "".join(str(Figures.of(each, found)) for each in split if each))
+    _show_pairs([task for task in tasks if task.condition == AS_IT_IS], found)
+
+
+def _show_pairs(tasks: Sequence[Task], found: dict[str, Row]) -> None:
+    """Ours on every pair of job and load, and who is better in both cost and lateness, on the seeds both ran."""
+    pairs = list(dict.fromkeys(task.case.pair for task in tasks))
+    rivals = [policy for policy in dict.fromkeys(task.policy for task in tasks) if policy in RIVALS]
+    print(f"\n{OURS:<20}  runs   cost    late actions  better in both cost and lateness")
+    beaten = 0
+    for pair in pairs:
+        own = [task for task in tasks if task.case.pair == pair and task.policy == OURS]
+        better = []
+        for rival in rivals:
+            theirs = [task for task in tasks if task.case.pair == pair and task.policy == rival]
+            cases = {task.case for task in theirs}
+            both = [task for task in own if task.case in cases]
+            if both:
+                ours, other = Figures.of(both, found), Figures.of(theirs, found)
+                if other.cost < ours.cost and other.late < ours.late:
+                    better.append(f"{rival} {other.cost:.3f} {other.late:.2%}")
+        beaten += bool(better)
+        if own:
+            print(f"{pair:<20}{Figures.of(own, found)}  {'; '.join(better)}")
+    print(f"beaten in both on {beaten} of {len(pairs)} pairs")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="two jobs")
-    parser.add_argument("--part", choices=("compare", "ablation", "sensitivity"), default="compare")
+    parser.add_argument("--short", action="store_true", help="two jobs, or one seed of the thesis' grid")
+    parser.add_argument("--part", choices=("thesis", "drawn", "ablation", "sensitivity"), default="thesis")
     parser.add_argument("--split", choices=tuple(SPLITS), default="held-out")
     parser.add_argument("--live", action="store_true", help="rescales stop nothing, and there is no cooldown")
     parser.add_argument("--jobs", type=int, default=28)
+    parser.add_argument("--seeds", type=int, default=10, help="of the thesis' grid")
+    parser.add_argument("--learners-seeds", type=int, default=2, help=f"of the slow ones: {', '.join(LEARNERS)}")
+    parser.add_argument("--policy", action="append", help="only this one; repeatable")
+    parser.add_argument("--again", action="append", default=[], help="run this one again; repeatable")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("runs/policy-grid.jsonl"))
+    parser.add_argument("--out", type=Path, default=Path("build/policy-grid.jsonl"))
     options = parser.parse_args()
-    tasks = tasks_of(options.part, options.split, 2 if options.short else options.jobs, live=options.live)
-    show(tasks, results(tasks, options.out, options.processes))
+    live, jobs = options.live, 2 if options.short else options.jobs
+    if options.part == "thesis":
+        seeds = 1 if options.short else options.seeds
+        tasks = thesis_tasks((CLAIRVOYANT, OURS, *(each for each in RIVALS if each not in LEARNERS)), seeds, live=live)
+        tasks += thesis_tasks(LEARNERS, min(seeds, options.learners_seeds), live=live)
+    elif options.part == "sensitivity":
+        tasks = sensitivity_tasks(options.split, jobs, live=live)
+    else:
+        compared = VARIANTS if options.part == "ablation" else (CLAIRVOYANT, OURS, *RIVALS)
+        tasks = [Task(case, policy) for case in drawn(options.split, jobs, live=live) for policy in compared]
+    if options.policy:
+        tasks = [task for task in tasks if task.policy in options.policy]
+    show(tasks, results(tasks, options.out, options.processes, options.again))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ cluster, and one for those that start everything themselves: most of their time 
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
     from sluice.spark.kafka.broker import Login
 
 TASK_THREADS = 16
-JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""The JVMs of tests live for seconds: the optimising compiler costs them more than it gives."""
-
 
 # a busy machine is slow, not wrong
 settings.register_profile("patient", deadline=None)
@@ -52,11 +51,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def java() -> Iterator[None]:
     """For tests that start Spark some other way than by the shared session."""
     from sluice.spark.session import java_home_problem
+    from sluice.testing.class_archive import java_options
 
     if problem := java_home_problem():
         pytest.skip(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_TOOL_OPTIONS", JAVA_OPTIONS)
+        patch.setenv("JAVA_TOOL_OPTIONS", java_options())
         yield
 
 
@@ -97,9 +97,28 @@ def kafka(java: None, kafka_login: Login, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="session")
-def kafka_login() -> Login:
-    """How the broker is reached by those who log in."""
+def kafka_login(tmp_path_factory: pytest.TempPathFactory) -> Login:
+    """How the broker is reached by those who log in; `certificate.pem` beside its key is what clients trust."""
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl to make a certificate with")
     from sluice.spark.cluster.processes import free_port
     from sluice.spark.kafka.broker import Login
 
-    return Login(port=free_port(), user="tester", password=f"secret-{uuid4().hex}")
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate, both = (folder / name for name in ("key.pem", "certificate.pem", "both.pem"))
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "rsa:2048",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=broker",
+        "-addext",
+        "subjectAltName=IP:127.0.0.1",
+    ]
+    subprocess.run(["openssl", *words, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    both.write_text(key.read_text() + certificate.read_text())
+    return Login(port=free_port(), user="tester", password=f"secret-{uuid4().hex}", pem=both)

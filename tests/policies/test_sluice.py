@@ -25,7 +25,7 @@ from sluice.lab.simulator import (
     chain,
 )
 from sluice.lab.summary import Summary, summarise
-from sluice.model import ActionCost, Observation, Target
+from sluice.model import ActionCost, Observation, OperatorMetrics, Target
 from sluice.policies.ds2 import Ds2
 from sluice.policies.sluice import Sluice
 from sluice.protocol import EMPTY_MEMORY, Policy
@@ -188,3 +188,25 @@ def test_the_memory_of_a_month_is_that_of_a_day():
 def test_parameters_out_of_range_are_quoted(settings, quoted):
     with pytest.raises(ValueError, match=quoted):
         Sluice(**settings)
+
+
+def test_a_source_that_never_tells_its_lag_is_behind_by_its_latency() -> None:
+    """Files read as a whole: no lag is known, a batch of what came meanwhile takes longer every time."""
+    memory = EMPTY_MEMORY
+    on_time = {"input_rate": 11.0, "true_input_rate": 28.0, "busy": 0.4, "arrival_rate": 10.0, "latency_s": 1.5}
+    step = {"input_rate": 63.0, "true_input_rate": 83.0, "busy": 0.75, "arrival_rate": 163.0, "latency_s": 3.3}
+    # one batch after the other is longer than the window, and of those nothing is known but their age
+    windows = [*[on_time] * 5, step, *[{"busy": 1.0, "latency_s": 2.0 * number} for number in range(1, 20)]]
+    recommended = []
+    for number, metrics in enumerate(windows):
+        operator = OperatorMetrics(parallelism=1, batch_interval_s=1.0, **metrics)
+        observation = Observation(
+            time_s=2.0 * (number + 1),
+            interval_s=2.0,
+            operators={"counts": operator},
+            action_cost=ActionCost(start_s=1.0, cooldown_s=4.0),
+        )
+        recommendation, memory = Sluice().decide(observation, memory)
+        recommended.append(recommendation.parallelism.get("counts", 1))
+    assert recommended[:5] == [1] * 5
+    assert recommended[-1] >= 3, "it waits for ever for a better moment"

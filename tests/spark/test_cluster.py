@@ -20,7 +20,7 @@ from sluice.spark.cluster import jars, lifecycle, standalone
 from sluice.spark.cluster.limits import cores_of, limits_for
 from sluice.spark.cluster.plan import ClusterPlan, ClusterSize, Daemon
 from sluice.spark.cluster.processes import is_alive, marked_processes
-from sluice.spark.cluster.supervisor import PLAN_FILE
+from sluice.spark.cluster.supervisor import OWNER, PLAN_FILE
 from sluice.spark.cluster.workers import alive_workers
 
 STARTS_A_PROCESS_THAT_OUTLIVES_IT = """
@@ -112,15 +112,32 @@ def test_a_cluster_that_does_not_start_says_why(java: None, tmp_path: Path, monk
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
 def test_what_daemons_have_started_ends_with_the_supervisor(tmp_path: Path, ending: signal.Signals) -> None:
     mark = f"mark={tmp_path}/"
-    daemon = Daemon(command=[sys.executable, "-c", STARTS_A_PROCESS_THAT_OUTLIVES_IT, mark])
-    size = ClusterSize(workers=1, slots=1)
-    plan = ClusterPlan(kind="yarn", size=size, master_url="", web_url="", daemons={"daemon": daemon}, mark=mark)
-    (tmp_path / PLAN_FILE).write_text(plan.to_json())
-    supervisor = subprocess.Popen([sys.executable, "-m", "sluice.spark.cluster.supervisor", str(tmp_path)])
+    supervisor = _supervisor_of_two(tmp_path, mark)
     assert wait_until(lambda: len(marked_processes(mark)) == 2)
     supervisor.send_signal(ending)
     supervisor.wait()
     assert wait_until(lambda: not marked_processes(mark), patience_s=20)
+
+
+def test_a_cluster_ends_with_its_owner_however_that_ends(tmp_path: Path) -> None:
+    mark = f"mark={tmp_path}/"
+    owner = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"])
+    supervisor = _supervisor_of_two(tmp_path, mark, owner.pid)
+    assert wait_until(lambda: len(marked_processes(mark)) == 2)
+    owner.kill()
+    owner.wait()
+    supervisor.wait(timeout=20)
+    assert wait_until(lambda: not marked_processes(mark), patience_s=20)
+
+
+def _supervisor_of_two(home: Path, mark: str, owner: int | None = None) -> subprocess.Popen[bytes]:
+    """Of a daemon that starts a second process, both with this mark."""
+    daemon = Daemon(command=[sys.executable, "-c", STARTS_A_PROCESS_THAT_OUTLIVES_IT, mark])
+    size = ClusterSize(workers=1, slots=1)
+    plan = ClusterPlan(kind="yarn", size=size, master_url="", web_url="", daemons={"daemon": daemon}, mark=mark)
+    (home / PLAN_FILE).write_text(plan.to_json())
+    command = [sys.executable, "-m", "sluice.spark.cluster.supervisor", str(home)]
+    return subprocess.Popen(command, env={**os.environ, **({OWNER: str(owner)} if owner else {})})
 
 
 def _master(home: Path) -> int | None:

@@ -194,7 +194,7 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
 
 
 def test_state_that_a_late_task_called_back_is_told_its_place_again(tmp_path):
-    told: list[tuple[int, str]] = []
+    reported: list[tuple[int, str]] = []
 
     class Query:
         runId = "run"  # noqa: N815
@@ -203,7 +203,7 @@ def test_state_that_a_late_task_called_back_is_told_its_place_again(tmp_path):
         def __init__(self, *_: object) -> None: ...
 
         def report(self, stores, partition, host, executor_id):
-            told.append((partition, executor_id))
+            reported.append((partition, executor_id))
 
     query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
     placing = Placing(None, {"count": query}, state_places=Places)
@@ -211,12 +211,12 @@ def test_state_that_a_late_task_called_back_is_told_its_place_again(tmp_path):
     placing.apply(placed(a={"count": 1}), {"count": 1}, {"count": 2}, workers)
     placing.on_start("count", Query())
     first_s = time.time()
-    assert told == [(0, "0"), (1, "0")]
+    assert reported == [(0, "0"), (1, "0")]
     placing.ran("count", 0, "0")
     placing.apply(placed(b={"count": 1}), {"count": 1}, {"count": 2}, workers)
-    assert told[2:] == [(0, "1"), (1, "1")]
+    assert reported[2:] == [(0, "1"), (1, "1")]
     placing.ran("count", 1, "0")
-    assert told[4:] == [(1, "1")]
+    assert reported[4:] == [(1, "1")]
     assert [placing.planned_state("count", 0, when_s) for when_s in (0.0, first_s, time.time())] == [None, "0", "1"]
 
 

@@ -25,7 +25,7 @@ def served(tmp_path):
     server.close()
 
 
-def told(stream):
+def received(stream):
     """The next event: its id and its data."""
     found = {}
     while line := stream.readline().strip():
@@ -59,9 +59,9 @@ def test_many_pages_hear_the_same_while_slow_ones_hear_nothing(served):
             unfinished = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
             unfinished.sendall(b"GET / HTTP/1.1\r\nHost: 127.0")
         streams = [stack.enter_context(watch(f"{url}/events?edition={known}&rows={rows}")) for _ in range(40)]
-        assert {told(stream)[1]["known_rows"] for stream in streams} == {1}
+        assert {received(stream)[1]["known_rows"] for stream in streams} == {1}
         write(path, cycle(1))
-        assert {tuple(told(stream)[1]["rows"]["time_s"]) for stream in streams} == {(30.0,)}
+        assert {tuple(received(stream)[1]["rows"]["time_s"]) for stream in streams} == {(30.0,)}
 
 
 def test_who_comes_back_gets_each_row_once(served):
@@ -70,14 +70,14 @@ def test_who_comes_back_gets_each_row_once(served):
     first = f"{url}/events?edition={known}&rows={rows}"
     write(path, cycle(1), cycle(2))
     with watch(first) as stream:
-        place, data = told(stream)
+        place, data = received(stream)
         assert data["rows"]["time_s"] == [30.0, 45.0]
     write(path, cycle(3))
     with watch(first, **{"Last-Event-ID": place}) as stream:
-        assert told(stream)[1]["rows"]["time_s"] == [60.0]
+        assert received(stream)[1]["rows"]["time_s"] == [60.0]
     for odd in ("", "x", "1.2.3", "-1.5", "9" * 40 + ".1", "\u00b2.1"):
         with watch(first, **{"Last-Event-ID": odd.encode("latin-1", "replace").decode("latin-1")}) as stream:
-            told(stream)
+            received(stream)
 
 
 def test_a_journal_that_begins_anew_is_loaded_anew(served):
@@ -86,15 +86,15 @@ def test_a_journal_that_begins_anew_is_loaded_anew(served):
     path.replace(path.with_name("journal.jsonl.1"))
     write(path, header(), *(cycle(number) for number in range(5)))
     with watch(f"{url}/events?edition={known}&rows={rows}") as stream:
-        assert told(stream)[1]["anew"] is True
+        assert received(stream)[1]["anew"] is True
 
 
 def test_more_pages_than_there_is_room_for_are_told(served, monkeypatch):
     monkeypatch.setattr("sluice.web.app.MOST_STREAMS", 2)
     _, _, url = served
     with watch(f"{url}/events") as one, watch(f"{url}/events") as two:
-        told(one)
-        told(two)
+        received(one)
+        received(two)
         with pytest.raises(urllib.error.HTTPError, match="503"):
             watch(f"{url}/events")
 

@@ -101,7 +101,7 @@ def _differences(one: Replay) -> list[str]:
     for advice in one.advice:
         if advice.recommended != advice.in_force and advice.recommended != before:
             differs = {name: n for name, n in advice.recommended.items() if n != advice.in_force.get(name)}
-            told = ", ".join(f"{name} {n} not {advice.in_force.get(name)}" for name, n in differs.items())
-            lines.append(f"{clock(advice.time_s)} {one.policy} would have {told}. Why: {advice.reason}")
+            changed = ", ".join(f"{name} {n} not {advice.in_force.get(name)}" for name, n in differs.items())
+            lines.append(f"{clock(advice.time_s)} {one.policy} would have {changed}. Why: {advice.reason}")
         before = advice.recommended
     return [*lines[:SHOWN], f"... and {len(lines) - SHOWN} more; --json has all"] if len(lines) > SHOWN else lines

@@ -13,7 +13,6 @@ large and takes nothing away; where bursts are larger than buffers it is small.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -56,11 +55,27 @@ def longest_time(topology: Topology, times: Mapping[str, float], slack: Mapping[
     """Seconds per record of the operator that needs most of them, its waiting for others included."""
     most = max(times.values())
     if slack:
-        after = busiest_after(topology, times)
+        after = _longest_after(topology, times)
         for name, share in slack.items():
             if name in times:
-                most = max(most, (times[name] + after[name].time) / (1 + share))
+                most = max(most, (times[name] + after[name]) / (1 + share))
     return most
+
+
+def _longest_after(topology: Topology, times: Mapping[str, float]) -> dict[str, float]:
+    """As `busiest_after` without the names: asked for every configuration, so it makes no objects."""
+    after: dict[str, float] = {}
+    known = times.get
+    for name in reversed(topology.order):
+        most = 0.0
+        for follower in topology.successors[name]:
+            own, further = known(follower, 0.0), after[follower]
+            if own > most:
+                most = own
+            if further > most:
+                most = further
+        after[name] = most
+    return after
 
 
 @dataclass(frozen=True)
@@ -79,18 +94,20 @@ class Blocking:
 
     def learned(self, observation: Observation, busy: Mapping[str, float]) -> Blocking:
         """With one more window of a job at work; `busy` are shares of what an operator shows at its limit."""
-        after = busiest_after(observation.topology, busy)
+        topology = observation.topology
+        after = busiest_after(topology, busy)
         window = {
             name: [metrics.backpressure, after[name].time]
             for name, metrics in observation.operators.items()
-            if metrics.backpressure is not None and observation.topology.successors[name]
+            if metrics.backpressure is not None and topology.successors[name]
         }
         recent = (*self.recent, window)[-SPAN:]
         slack = {name: share for name, share in self.slack.items() if name in observation.operators}
         if len(recent) == SPAN:
             for name in window:
                 pairs = [one[name] for one in recent if name in one]
-                blocked, work = (math.fsum(column) / len(pairs) for column in zip(*pairs, strict=True))
+                blocked = sum(pair[0] for pair in pairs) / len(pairs)
+                work = sum(pair[1] for pair in pairs) / len(pairs)
                 if blocked >= LEAST_BLOCKED:
                     seen = max(0.0, work - blocked)
                     slack[name] = slack[name] + GAIN * (seen - slack[name]) if name in slack else seen

@@ -10,8 +10,8 @@ operator in both directions: upwards it may be flatter, downwards steeper.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 PRIOR_SLOPE, PRIOR_VARIANCE = 0.93, 0.01
 NOISE = 0.04
@@ -27,8 +27,7 @@ FORGETTING = 0.001
 """Added to the slope's variance with every change: a curve may bend."""
 
 
-@dataclass(frozen=True)
-class CapacityCurve:
+class CapacityCurve(NamedTuple):
     """`base_` is what was known before the last change of parallelism, so that its effect is counted once."""
 
     instances: int
@@ -52,20 +51,19 @@ class CapacityCurve:
         measured = math.log(rate)
         if instances != self.instances:
             expected = self._moved_to(instances)
-            return expected._fitted(measured, 1.0) if bends else replace(expected, anchor=measured)
+            return expected._fitted(measured, 1.0) if bends else expected._replace(anchor=measured)
         if abs(measured - self.anchor) > CONTRADICTION:
             if not self.contradicted:
-                return replace(self, contradicted=True)
-            restarted = replace(self, anchor=measured, windows=1.0, base_windows=0.0, contradicted=False)
-            return replace(restarted, variance=max(self.variance, PRIOR_VARIANCE))
+                return self._replace(contradicted=True)
+            restarted = self._replace(anchor=measured, windows=1.0, base_windows=0.0, contradicted=False)
+            return restarted._replace(variance=max(self.variance, PRIOR_VARIANCE))
         windows = min(self.windows + weight, MOST_WINDOWS)
         anchor = self.anchor + weight / windows * (measured - self.anchor)
-        return self._fitted(anchor, windows) if bends else replace(self, anchor=anchor, windows=windows)
+        return self._fitted(anchor, windows) if bends else self._replace(anchor=anchor, windows=windows)
 
     def _moved_to(self, instances: int) -> CapacityCurve:
         """The parallelism changed: what is known so far becomes the base."""
-        return replace(
-            self,
+        return self._replace(
             instances=instances,
             windows=1.0,
             base_instances=self.instances,
@@ -86,7 +84,7 @@ class CapacityCurve:
             gain = self.base_variance / (self.base_variance + doubt)
             slope = min(MOST_SLOPE, max(LEAST_SLOPE, self.base_slope + gain * (seen - self.base_slope)))
             variance = (1 - gain) * self.base_variance
-        return replace(self, anchor=anchor, windows=windows, slope=slope, variance=variance, contradicted=False)
+        return self._replace(anchor=anchor, windows=windows, slope=slope, variance=variance, contradicted=False)
 
     def slopes(self, caution: float) -> tuple[float, float]:
         """Below and above the anchor, with so many standard deviations of doubt against the operator."""
@@ -109,11 +107,22 @@ class CapacityCurve:
         return math.exp(min(300.0, self.height(caution) + distance * (above if distance > 0 else below)))
 
     def to_list(self) -> list[float]:
-        return list(vars(self).values())
+        return list(self)
 
     @staticmethod
-    def from_list(values: list[float]) -> CapacityCurve:
-        named: dict[str, Any] = dict(zip(CapacityCurve.__dataclass_fields__, values, strict=True))
-        for name in ("instances", "base_instances"):
-            named[name] = int(named[name])
-        return CapacityCurve(**{**named, "contradicted": bool(named["contradicted"])})
+    def from_list(values: Sequence[float]) -> CapacityCurve:
+        instances, anchor, windows, slope, variance, base_instances, *base, contradicted = values
+        base_anchor, base_windows, base_slope, base_variance = base
+        return CapacityCurve(
+            int(instances),
+            anchor,
+            windows,
+            slope,
+            variance,
+            int(base_instances),
+            base_anchor,
+            base_windows,
+            base_slope,
+            base_variance,
+            bool(contradicted),
+        )

@@ -36,7 +36,8 @@ LEAST_TRUST = 0.4
 LIMITS_KEPT = 6
 LIMIT_WINDOWS = 4
 """Of so many windows at the limit the mean counts: where windows fire, one reads nothing and the next a lot."""
-
+ON_TIME = 3.0
+"""Trigger intervals a record waits at most where batches are on time: for its batch, in it, and for a late one."""
 
 Limit = list[Any]
 """A load and the configuration that carried it at its limit, as JSON has pairs."""
@@ -50,11 +51,15 @@ class JobModel:
 
     load: float | None
     lag: float
+    tells_lag: bool
+    """Whether any source ever told how many records wait."""
     shares: dict[str, float]
     flows: Flows
     curves: dict[str, CapacityCurve]
     full: dict[str, float]
     blocking: Blocking
+    bounded: tuple[str, ...]
+    """Operators that were ever seen with a bounded input: only these hold up who feeds them."""
     topology: Topology
     backlogs: int
     """Windows in a row that began and ended with a backlog."""
@@ -112,12 +117,14 @@ class JobModel:
             limits = _with_limit(limits, at_limit, now)
         return JobModel(
             load=math.fsum(loads.values()) if loads else None,
-            lag=_lag(observation, memory),
+            lag=_lag(observation, memory, loads),
+            tells_lag=memory.get("tells_lag", False) or _tells_lag(observation),
             shares=shares,
             flows=flows,
             curves=curves,
             full=full,
             blocking=blocking,
+            bounded=_bounded(observation, memory),
             topology=observation.topology,
             backlogs=backlogs,
             at_limit=at_limit,
@@ -137,6 +144,7 @@ class JobModel:
             "curves": {name: curve.to_list() for name, curve in self.curves.items()},
             "full": self.full,
             "blocking": self.blocking.to_memory(),
+            "bounded": list(self.bounded),
             "backlogs": self.backlogs,
             "at_limit": self.at_limit,
             "limit_windows": self.limit_windows,
@@ -146,12 +154,17 @@ class JobModel:
             "parallelism": self.parallelism,
             "changed_s": self.changed_s,
             "lag": self.lag,
+            **({"tells_lag": True} if self.tells_lag else {}),
         }
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Operators that keep their instances, because nothing is known of their input or capacity."""
         return tuple(name for name in self.parallelism if name not in self.inputs)
+
+    def holds_up(self, name: str) -> bool:
+        """Whether the sources read less when this operator is too slow; else records wait at its own input."""
+        return name in self.bounded or self.topology.is_source(name)
 
 
 def is_within(smaller: Mapping[str, int], larger: Mapping[str, int]) -> bool:
@@ -256,10 +269,31 @@ def _flows(observation: Observation, memory: Memory) -> Flows:
     return flows
 
 
-def _lag(observation: Observation, memory: Memory) -> float:
-    """Records waiting at the sources; of an unknown source nothing, if all are unknown as before."""
-    known = [lag for name in observation.topology.sources if (lag := observation.operators[name].lag) is not None]
-    return math.fsum(known) if known else float(memory.get("lag", 0.0))
+def _bounded(observation: Observation, memory: Memory) -> tuple[str, ...]:
+    before = {name for name in memory.get("bounded", ()) if name in observation.operators}
+    seen = {name for name, metrics in observation.operators.items() if metrics.buffer_usage is not None}
+    return tuple(sorted(before | seen))
+
+
+def _lag(observation: Observation, memory: Memory, loads: Mapping[str, float]) -> float:
+    """Records waiting at the sources; of an unknown source nothing, if all are unknown as before.
+
+    Where no source ever told its lag (files, most of what Spark reads), records wait as long as they are late: by
+    Little's law the load times the latency, but for what batches on time make them wait.
+    """
+    sources = [observation.operators[name] for name in observation.topology.sources]
+    known = [metrics.lag for metrics in sources if metrics.lag is not None]
+    if known:
+        return math.fsum(known)
+    if memory.get("tells_lag"):
+        return float(memory.get("lag", 0.0))
+    load = math.fsum(loads.values()) if loads else next(iter(memory.get("loads", [])[-1:]), 0.0)
+    late_s = [one.latency_s - ON_TIME * (one.batch_interval_s or 0.0) for one in sources if one.latency_s is not None]
+    return load * max(0.0, *late_s) if late_s else float(memory.get("lag", 0.0))
+
+
+def _tells_lag(observation: Observation) -> bool:
+    return any(observation.operators[name].lag is not None for name in observation.topology.sources)
 
 
 def _at_work(observation: Observation, changed_s: float | None) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from sluice.dataflow.blocking import busiest_after, longest_time
-from sluice.dataflow.capacity_curve import USELESS_SLOPE
+from sluice.dataflow.capacity_curve import PRIOR_SLOPE, USELESS_SLOPE
 from sluice.dataflow.job_model import JobModel, is_within
 from sluice.dataflow.numbers import MOST_INSTANCES
 
@@ -40,6 +40,7 @@ class JobSizing:
     def __init__(self, model: JobModel, caution: float) -> None:
         self._model = model
         self._lines: list[_Line] = []
+        self._deciding: list[_Line] = []
         most = math.inf
         trust = math.log(model.trust)
         for name, each in model.inputs.items():
@@ -50,7 +51,14 @@ class JobSizing:
             scale = trust - math.log(each)
             height = curve.height(caution) + scale
             grows = above >= USELESS_SLOPE and not curve.is_limited
-            self._lines.append(_Line(name, curve.instances, height, max(below, USELESS_SLOPE), above, grows))
+            # where the plateau of a limited operator ends is not known: below it instances may add up again
+            below = max(below, PRIOR_SLOPE if curve.is_limited else USELESS_SLOPE)
+            line = _Line(name, curve.instances, height, below, above, grows)
+            self._lines.append(line)
+            if not grows and not model.holds_up(name):
+                # its backlog is its own, and more instances do not shorten it: the others need not be as slow
+                continue
+            self._deciding.append(line)
             if curve.is_limited:
                 most = min(most, math.exp(min(MOST_HEIGHT, curve.anchor + scale)))
         self.most = most
@@ -65,14 +73,13 @@ class JobSizing:
         model = self._model
         if model.at_limit is not None and parallelism == model.parallelism:
             return model.at_limit
-        if not self._lines:
+        if not self._deciding:
             return math.exp(MOST_HEIGHT)
-        heights = {line.name: _height(line, parallelism[line.name]) for line in self._lines}
         if self._slack:
-            times = {name: math.exp(-height) for name, height in heights.items()}
+            times = {line.name: math.exp(-_height(line, parallelism[line.name])) for line in self._deciding}
             rate = 1 / longest_time(model.topology, times, self._slack)
         else:
-            rate = math.exp(min(heights.values()))
+            rate = math.exp(min(_height(line, parallelism[line.name]) for line in self._deciding))
         for seen, counts in model.limits:
             if seen < rate and is_within(parallelism, counts):
                 rate = seen
@@ -114,17 +121,23 @@ class JobSizing:
             if not gains:
                 break
             best = max(gains, key=gains.__getitem__)
-            counts[best] += max(1, counts[best] // 10)
+            counts[best] = _whole(counts[best] + max(1, counts[best] // 10))
             times[best] = math.exp(-_height(lines[best], counts[best]))
         return counts
 
 
 def _height(line: _Line, count: int) -> float:
     """The logarithm of the load that an operator carries with so many instances."""
-    distance = math.log(count / line.instances) if count != line.instances else 0.0
-    height = line.height + distance * (line.above if distance > 0 else line.below)
-    return min(MOST_HEIGHT, max(-MOST_HEIGHT, height))
+    height = line.height
+    if count > line.instances:
+        height += math.log(count / line.instances) * line.above
+    elif count < line.instances:
+        height += math.log(count / line.instances) * line.below
+    if -MOST_HEIGHT < height < MOST_HEIGHT:
+        return height
+    return math.copysign(MOST_HEIGHT, height)
 
 
 def _whole(count: float) -> int:
-    return max(1, min(MOST_INSTANCES, math.ceil(count * (1 - 1e-9))))
+    whole = math.ceil(count * (1 - 1e-9))
+    return 1 if whole < 1 else whole if whole < MOST_INSTANCES else MOST_INSTANCES

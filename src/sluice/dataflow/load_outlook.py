@@ -23,6 +23,8 @@ MOST_PATHS = 10
 LEAST_PATHS = 6
 PRIOR_SPREAD = 0.25
 """Relative, over the whole horizon, while nothing is known."""
+MISLED = 2.0
+"""How much wider paths are after forecasts that were poor."""
 BEYOND = 1.1
 """A jump seen from another height may not lead further than this beyond the largest load so far."""
 PRIOR_WEIGHT = 4.0
@@ -108,8 +110,9 @@ def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool
 
 
 def unforeseen(now: float, steps: int) -> list[list[float]]:
-    """Paths around a load that stays as it is."""
-    return [[max(0.0, now + error) for error in path] for path in _no_information(now, steps)]
+    """Paths around a load that stays as it is; wide, for whatever misled the forecast is not understood."""
+    errors = _no_information(MISLED * now, steps)
+    return [[max(0.0, now + error) for error in path] for path in errors]
 
 
 def _no_information(load: float, steps: int) -> list[list[float]]:

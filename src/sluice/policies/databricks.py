@@ -73,8 +73,8 @@ class Databricks:
             return Recommendation.hold(f"databricks: no utilisation known of any of {len(now)} operators"), kept
         if not changes:
             return Recommendation.hold(f"databricks: no change: {listing(phrases)}"), kept
-        told = listing(f"{name} {now[name]} -> {count}" for name, count in changes.items())
-        return Recommendation(parallelism=now | changes, reason=f"databricks: {told}: {listing(phrases)}"), kept
+        changed = listing(f"{name} {now[name]} -> {count}" for name, count in changes.items())
+        return Recommendation(parallelism=now | changes, reason=f"databricks: {changed}: {listing(phrases)}"), kept
 
 
 def queued_tasks(metrics: OperatorMetrics, interval_s: float) -> float:

@@ -31,6 +31,7 @@ COLD_S = 90.0
 ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
 NO_LESS = 0.95
+SURE_GAIN = 1.15
 LONGER = 3.0
 """How much further a plan looks at most where the load is steady."""
 UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME = 15.0, 0.15
@@ -151,7 +152,11 @@ class Sluice:
         present = Option(float(sum(now.values())), sizing.carried(now))
         if terms.is_behind:
             # whoever is behind does not shrink, except for instances that bring nothing
-            kept = [n for n, option in enumerate(options) if option.rate >= NO_LESS * min(present.rate, sizing.most)]
+            least = NO_LESS * min(present.rate, sizing.most)
+            if sizing.most < high and horizon.downtime_s > 0:
+                # what limits it stays: a stop costs for certain what a small gain only promises
+                least = SURE_GAIN * present.rate
+            kept = [n for n, option in enumerate(options) if option.rate >= least]
             candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)

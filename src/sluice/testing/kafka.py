@@ -10,15 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.json as pj
 
+from sluice.spark.kafka import new_topic
+from sluice.spark.kafka.connection import Broker
+
 SILENCE_S = 60.0
 
 
 def make_topic(bootstrap: str, name: str, partitions: int) -> None:
-    from confluent_kafka import admin
-
-    with admin.AdminClient({"bootstrap.servers": bootstrap}) as client:
-        (made,) = client.create_topics([admin.NewTopic(name, partitions)]).values()  # type: ignore[attr-defined]
-        made.result(SILENCE_S)
+    new_topic.make_topic(Broker(bootstrap=bootstrap), name, partitions)
 
 
 def write_values(bootstrap: str, topic: str, values: list[bytes]) -> None:

@@ -19,6 +19,7 @@ from sluice.errors import SluiceError
 from sluice.spark.cluster.kinds import job_environment
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.cluster.plan import ClusterState
+from sluice.spark.cluster.supervisor import OWNER
 
 VERSIONS = ("3.5.9", "4.0.5", "4.1.4", "4.2.1", "4.3.0")
 """The last release of every line that `attach` supports."""
@@ -58,10 +59,10 @@ def run_steps(python: Path, root: Path, mode: str, cluster: ClusterState) -> dic
 
 @contextmanager
 def cluster_of(python: Path, home: Path, kind: str) -> Iterator[ClusterState]:
-    """A cluster of this Python's Spark; any number of jobs may run on it, one after the other."""
+    """A cluster of this Python's Spark, for any number of jobs one after the other; it ends with this process."""
     sluice = [str(python.with_name("sluice")), "cluster"]
     chosen = [] if kind == "standalone" else [f"--{kind}"]
-    _run([*sluice, "up", "--workers", "2", "--slots", "2", "--home", str(home), *chosen])
+    _run([*sluice, "up", "--workers", "2", "--slots", "2", "--home", str(home), *chosen], {OWNER: str(os.getpid())})
     try:
         state = read_state(home)
         assert state is not None, f"no cluster at {home}"

@@ -38,12 +38,12 @@ MOST_STREAMS = 200
 """Pages that watch at a time."""
 Seen = tuple[Any, ...]
 Clairvoyant = Callable[[Shelf], "float | None"]
-"""Slot-hours of a planner that knew the load, where that can be told."""
+"""Slot-hours of a planner that knew the load, where that is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageSettings:
-    """What a page is told when it starts."""
+    """What a page needs when it starts."""
 
     token: str | None = None
     hosts: tuple[str, ...] = ()
@@ -165,8 +165,8 @@ class Page:
         if self._streams >= MOST_STREAMS:
             return JSONResponse({"error": f"{MOST_STREAMS} pages watch already"}, 503)
         # a browser that lost its connection says what it heard last; the address is that of its first try
-        told = request.headers.get("last-event-id", "")
-        if not (place := _Place.parse(told)):
+        last_seen = request.headers.get("last-event-id", "")
+        if not (place := _Place.parse(last_seen)):
             place = _Place(_number(request, "edition", 0), _number(request, "rows", 0))
         return StreamingResponse(self._stream(request, shelf, place), media_type="text/event-stream")
 

@@ -30,13 +30,13 @@ def decisions_page(state: JournalState, before: int | None = None, *, is_whole: 
     return {
         "total": len(state.decisions) if is_whole else None,
         "has_older": is_whole and places.start > 0,
-        "decisions": [_told(state, place) for place in reversed(places)],
+        "decisions": [_described(state, place) for place in reversed(places)],
         "interventions": [_intervention(state, found) for found in reversed(state.interventions)],
     }
 
 
 def last_decision(state: JournalState) -> dict[str, Any] | None:
-    return _told(state, len(state.decisions) - 1) if state.decisions else None
+    return _described(state, len(state.decisions) - 1) if state.decisions else None
 
 
 def decision_detail(state: JournalState, key: int) -> dict[str, Any] | None:
@@ -46,7 +46,7 @@ def decision_detail(state: JournalState, key: int) -> dict[str, Any] | None:
         return None
     decision = state.decisions[place]
     lines = [state.line_of(decision.row), *(state.read(handle) for handle in decision.outcomes)]
-    return {**_told(state, place), "records": [clipped(line.decode("utf-8", "replace"), RECORD) for line in lines]}
+    return {**_described(state, place), "records": [clipped(line.decode("utf-8", "replace"), RECORD) for line in lines]}
 
 
 def _id(state: JournalState, decision: Decision) -> int:
@@ -58,7 +58,7 @@ def _place(state: JournalState, key: int) -> int:
     return bisect_left(state.decisions, key, key=lambda decision: _id(state, decision))
 
 
-def _told(state: JournalState, place: int) -> dict[str, Any]:
+def _described(state: JournalState, place: int) -> dict[str, Any]:
     decision = state.decisions[place]
     place_of = {"id": _id(state, decision), "at_s": short(state.columns.at("time_s", decision.row))}
     later = state.decisions[place + 1].row if place + 1 < len(state.decisions) else len(state.handles) - 1
@@ -67,7 +67,7 @@ def _told(state: JournalState, place: int) -> dict[str, Any]:
         records = [_record(state.line_of(decision.row)), *_outcomes(state, decision)]
         records += [_record(state.line_of(row)) for row in rows]
         run = RunLog(_header(state), reports_of(records))
-        told = next(iter(explain(run)))
+        explained = next(iter(explain(run)))
         result = run.reports[0].result
     except (ValidationError, StopIteration, KeyError, ValueError, ArithmeticError) as error:
         problem = first_problem(error) if isinstance(error, ValidationError) else str(error)
@@ -75,11 +75,11 @@ def _told(state: JournalState, place: int) -> dict[str, Any]:
     assert isinstance(records[0], Cycle)
     return {
         **place_of,
-        "time_s": told.time_s,
-        "change": clipped(told.change),
-        "reason": clipped(told.reason),
-        "notes": _few(told.notes),
-        "outcome": clipped(told.outcome),
+        "time_s": explained.time_s,
+        "change": clipped(explained.change),
+        "reason": clipped(explained.reason),
+        "notes": _few(explained.notes),
+        "outcome": clipped(explained.outcome),
         "cycle": records[0].cycle,
         "kind": result.kind,
         "direction": _direction(records[0]),

@@ -21,7 +21,7 @@ from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.spark.internals import ApplicationQueries
 from sluice.testing.engine_suite import EngineSuite
-from sluice.testing.step_load.feed import FILES_PER_S, LineFeed
+from sluice.testing.step_load.feed import WRITES_PER_S, LineFeed
 from sluice.testing.step_load.job import DRAINING, session, start_query
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def application(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSessi
     root = tmp_path_factory.mktemp("application")
     spark = session(cluster.master_url, **{**DRAINING, "spark.cores.max": "2"})
     feed = LineFeed(root / "in", RECORDS_PER_S)
-    query = start_query(spark, root, files_per_batch=FILES_PER_S - 1)
+    query = start_query(spark, root, files_per_batch=WRITES_PER_S - 1)
     feed.start()
     yield spark
     feed.stop()

@@ -25,12 +25,12 @@ class Scheduler:
     statusTracker = schedulerBackend = statusStore  # noqa: N815
 
     def executorList(self, active):  # noqa: N802
-        facts = {"isActive": True, "totalCores": 1, "addTime": 0}
+        facts = {"isActive": True, "totalCores": 1}
         found = [
-            {"id": name, "activeTasks": one["tasks"], "rddBlocks": one["blocks"], **facts}
+            {"id": name, "activeTasks": one["tasks"], "rddBlocks": one["blocks"], "addTime": one.get("at", 0), **facts}
             for name, one in self.here.items()
         ]
-        return [*found, {"id": "driver", "activeTasks": 0, "rddBlocks": 0, **facts}]
+        return [*found, {"id": "driver", "activeTasks": 0, "rddBlocks": 0, "addTime": 0, **facts}]
 
     def getActiveJobIds(self):  # noqa: N802
         return self.jobs
@@ -183,3 +183,29 @@ def test_a_cluster_manager_that_is_away_gets_the_request_when_it_is_back(monkeyp
 def test_the_last_executor_is_never_released(monkeypatch, clock):
     with pytest.raises(ValueError, match="at least 1 executor, got 0"):
         keep(connect(monkeypatch, Scheduler(3), drains=True), 0)
+
+
+@pytest.mark.parametrize("drains", [True, False])
+def test_a_master_that_lost_count_does_not_replace_for_ever_what_is_released(monkeypatch, clock, drains):
+    scheduler = Scheduler(4)
+    executors = connect(monkeypatch, scheduler, drains=drains)
+    keep(executors, 4)
+    uncounted, limits, started = {"0"}, [4], 4
+    for _second in range(60):
+        clock.s += 1
+        limits += [count for name, count in scheduler.calls if name == "total"]
+        gone = [name for call, name in scheduler.calls if call in ("decommission", "kill")]
+        scheduler.calls.clear()
+        scheduler.here = {name: one for name, one in scheduler.here.items() if name not in gone}
+        if len(scheduler.here.keys() - uncounted) < limits[-1]:
+            scheduler.here[f"{started}"] = {"tasks": 0, "blocks": 0, "at": started}
+            started += 1
+        keep(executors, 4)
+    assert started <= 8, "a surplus was replaced again and again"
+    assert len(executors.present()) == 4
+
+    # the one that was not counted is lost: now the master has to start another
+    del scheduler.here["0"]
+    clock.s += 1
+    keep(executors, 4)
+    assert ("total", 4) in scheduler.calls

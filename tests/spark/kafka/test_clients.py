@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import sluice
+
 pytest.importorskip("confluent_kafka")
 
+CALLS_BACK = re.compile(r"AdminClient\(|\b(error|stats|throttle|oauth|log)_cb\b|\bon_(delivery|commit|assign)=")
 BEGIN = """
 import faulthandler, gc, os, threading
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import OffsetSpec
-from sluice.spark.kafka.clients import OpenClients, clients, library
+from sluice.spark.kafka.clients import clients, library
 from sluice.spark.kafka.connection import Broker
 
 faulthandler.enable()
 broker = Broker(bootstrap="inside:1", prefix="p", config={config!r})
-
-
-def ask(admin):
-    partition = TopicPartition("t", 0)
-    return admin.list_offsets({{partition: OffsetSpec.latest()}}, request_timeout=20)[partition]
 """
 
 
@@ -37,40 +35,27 @@ def run(tmp_path: Path, program: str) -> str:
     return done.stdout
 
 
-def test_garbage_collected_in_a_thread_of_the_library_ends_nothing(tmp_path: Path) -> None:
+def test_what_answers_in_a_thread_of_the_library_is_used_by_a_process_of_its_own() -> None:
+    package = Path(sluice.__file__).parent
+    users = [path for path in package.rglob("*.py") if CALLS_BACK.search(path.read_text())]
+    assert [path.name for path in users] == ["new_topic.py"]
+
+
+def test_a_program_ends_well_with_clients_open_and_in_use(tmp_path: Path) -> None:
     program = """
-class Holder: ...
+def use():
+    with clients.lent_consumer(broker) as consumer:
+        consumer.assign([TopicPartition("t", 0, 0)])
+        while True:
+            used.set()
+            consumer.consume(100, 1)
 
-gc.disable()
-holder = Holder()
-holder.itself, holder.admin = holder, clients.admin(broker)
-asked = ask(holder.admin)
-dropped, threads = threading.Event(), []
-
-def collect(_):
-    dropped.wait(20)
-    gc.collect()
-    threads.append(threading.current_thread())
-
-asked.add_done_callback(collect)
-clients._admins.clear()
-del holder
-dropped.set()
-asked.exception(20)
-clients.close_all()
-assert threads[0] is not threading.main_thread(), threads
-print(len(clients))
-"""
-    assert run(tmp_path, program) == "0\n"
-
-
-def test_a_program_ends_well_with_clients_open_and_answers_on_their_way(tmp_path: Path) -> None:
-    program = """
-asked = [ask(clients.admin(broker)) for _ in range(20)]
+used = threading.Event()
+threading.Thread(target=use, daemon=True).start()
 producer = clients.add(library().Producer(broker.client()))
 producer.produce("t", b"never sent")
-with clients.lent_consumer(broker) as consumer:
-    consumer.assign([TopicPartition("t", 0, 0)])
+with clients.lent_consumer(broker):
+    used.wait(20)
 print(len(clients))
 """
     assert run(tmp_path, program) == "3\n"
@@ -78,14 +63,16 @@ print(len(clients))
 
 def test_a_child_of_a_fork_leaves_its_parents_clients_alone(tmp_path: Path) -> None:
     program = """
-before = clients.admin(broker)
+with clients.lent_consumer(broker) as before:
+    pass
 child = os.fork()
 if child == 0:
     gc.collect()
-    clients.close_all()
-    os._exit(7 if len(clients) == 0 else 1)
+    with clients.lent_consumer(broker) as own:
+        os._exit(7 if own is not before and len(clients) == 1 else 1)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-assert clients.admin(broker) is before
+with clients.lent_consumer(broker) as again:
+    assert again is before
 """
     run(tmp_path, program)
 

@@ -34,8 +34,8 @@ def processes_with(secret: str) -> list[str]:
 def test_a_password_is_in_no_process_list_log_journal_or_report(kafka: str, kafka_login: Login, tmp_path: Path) -> None:
     settings = tmp_path / "client.properties"
     settings.write_text(
-        f"security.protocol=SASL_PLAINTEXT\nsasl.mechanisms=PLAIN\nsasl.username={kafka_login.user}\n"
-        f"sasl.password={kafka_login.password}\n"
+        f"security.protocol=SASL_SSL\nssl.ca.location={kafka_login.pem.with_name('certificate.pem')}\n"
+        f"sasl.mechanisms=PLAIN\nsasl.username={kafka_login.user}\nsasl.password={kafka_login.password}\n"
     )
     settings.chmod(0o600)
     for topic in ("orders-secured", "large-orders-secured"):

@@ -40,6 +40,29 @@ class Operator:
         return limit.records / self.batch_s(limit.records) / self.steady_rate(limit.target_s)
 
 
+@dataclass
+class WarmingOperator(Operator):
+    """Its first records cost more, and so do its first batches: the JVM has yet to compile them."""
+
+    slow_times: float = 2.0
+    slow_records: float = 1.0
+    noise: float = 0.05
+
+    def batches(self, limit: ReadLimit, count: int, random: np.random.Generator) -> ReadLimit:
+        done = 0.0
+        for number in range(count):
+            records = limit.records
+            slow = np.exp(-done / self.slow_records) - np.exp(-(done + records) / self.slow_records)
+            warming_s = self.overhead_s * np.exp(-number) + (self.slow_times - 1) * self.slow_records * slow / self.rate
+            batch_s = (self.batch_s(records) + warming_s) * random.uniform(1 - self.noise, 1 + self.noise)
+            if number == 0:
+                limit = limit.after_first(batch_records=records, batch_s=batch_s + START_UP_S)
+            else:
+                limit = limit.after(batch_records=records, batch_s=batch_s)
+            done += records
+        return limit
+
+
 def with_backlog(limit: ReadLimit, operator: Operator, batches: int, *, new_run: bool = False) -> ReadLimit:
     """The limit after so many batches of a full topic."""
     for number in range(batches):
@@ -69,6 +92,25 @@ def test_a_backlog_is_read_at_nine_tenths_of_full_speed_after_three_batches(over
     limit = with_backlog(ReadLimit.first(target_s=2.0, parallelism=parallelism), operator, 3, new_run=True)
     assert operator.reached(limit) >= 0.9
     assert operator.batch_s(limit.records) <= 1.5 * limit.target_s
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("slow_times", [1.0, 2.0, 3.0])
+@pytest.mark.parametrize("rate", [100_000, 1_400_000, 7_000_000])
+@pytest.mark.parametrize("overhead_s", [0.1, 0.3, 0.5])
+def test_a_query_without_python_is_at_full_speed_after_three_batches_though_the_first_are_slow(
+    overhead_s, rate, slow_times, seed
+):
+    operator = WarmingOperator(overhead_s, rate, slow_times=slow_times, slow_records=rate / 3)
+    guess = ReadLimit.first(target_s=2.0, parallelism=2).native()
+    limit = operator.batches(guess, 3, np.random.default_rng(seed))
+    assert operator.reached(limit) >= 0.88
+    assert operator.batch_s(limit.records) <= LONGEST_TRIAL * limit.target_s
+
+
+def test_what_an_earlier_run_has_found_is_no_guess_for_a_query_without_python_to_raise():
+    found = ReadLimit.first(target_s=2.0, parallelism=1, known_records=700)
+    assert found.native() == found
 
 
 @pytest.mark.parametrize("rate", [100_000, 1_400_000, 5_000_000])

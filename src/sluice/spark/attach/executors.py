@@ -6,7 +6,9 @@ needs, and Spark's scheduler has the last word on whether it is busy. State of a
 no executor holds the only copy.
 
 The target is reconciled every second: lost executors are requested again and surplus ones released, because a
-restarted master has forgotten the limit, an executor may join late, and one that was busy may be free now.
+restarted master has forgotten the limit, an executor may join late, and one that was busy may be free now. Such a
+master may also have lost count of an executor that works: then it starts a fifth for every fifth that is released. So
+where a surplus keeps coming back, fewer are requested than there shall be, until one is missing.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ DRIVER = "driver"
 REQUEST_AGAIN_S = 5.0
 GAP_PATIENCE_S = 30.0
 """How long a surplus waits for a moment without jobs; queries that overlap all the time may have none."""
+RETURNS = 2
+"""Executors may join late; a surplus that comes back more often than that is replaced whenever it is released."""
 
 
 class Executors(Protocol):
@@ -45,6 +49,9 @@ class ClusterExecutors:
         self._requested: int | None = None
         self._requested_s = 0.0
         self._surplus_since_s: float | None = None
+        self._releases = 0
+        self._uncounted = 0
+        """Executors that are here and that the cluster manager does not count."""
 
     def present(self) -> list[ExecutorInfo]:
         """Active executors; those being decommissioned no longer count."""
@@ -76,10 +83,13 @@ class ClusterExecutors:
             raise ValueError(f"an application needs at least 1 executor, got {count}")
         is_new = count != self._requested
         if is_new:
-            self._requested, self._surplus_since_s = count, None
+            self._requested, self._surplus_since_s, self._releases = count, None, 0
         elif len(here) == count:
             return None
-        if is_new or time.monotonic() - self._requested_s > REQUEST_AGAIN_S:
+        is_short = len(here) < count and self._uncounted > 0
+        if is_short:
+            self._uncounted = self._releases = 0
+        if is_new or is_short or time.monotonic() - self._requested_s > REQUEST_AGAIN_S:
             try:
                 self._request(count)
             except Exception as error:  # the next call requests again
@@ -90,7 +100,7 @@ class ClusterExecutors:
 
     def _request(self, count: int) -> None:
         self._requested_s = time.monotonic()
-        internals.request_executors(self._spark, count)
+        internals.request_executors(self._spark, max(1, count - self._uncounted))
 
     def _release_surplus(self, here: list[ExecutorInfo], count: int, *, others_work: bool) -> str | None:
         """Release executors beyond the count, as far as that harms no running job."""
@@ -98,6 +108,10 @@ class ClusterExecutors:
         released = self._decommission(chosen) if self._drains else self._kill_idle(chosen, others_work=others_work)
         if not released:
             return None
+        self._releases += 1
+        if self._releases > RETURNS:
+            self._uncounted += len(released)
+            self._request(count)
         later = len(chosen) - len(released)
         return (
             f"{'decommissioning' if self._drains else 'released'} executors: {', '.join(released)}"

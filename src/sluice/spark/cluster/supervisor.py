@@ -22,13 +22,15 @@ from pathlib import Path
 from sluice.errors import SluiceError
 from sluice.files import replace_file
 from sluice.spark.cluster.plan import ClusterPlan, Daemon, state_of
-from sluice.spark.cluster.processes import end, end_with_parent, marked_processes, processes_in
+from sluice.spark.cluster.processes import end, end_with_parent, is_alive, marked_processes, processes_in
 
 PLAN_FILE = "plan.json"
 STATE_FILE = "cluster.json"
 LOCK_FILE = "supervisor.lock"
 REVIVE = signal.SIGHUP
 """Asks for every daemon that died, also those that otherwise stay dead."""
+OWNER = "SLUICE_CLUSTER_OWNER"
+"""Variable with the number of a process; the cluster ends when that process is gone, however it ended."""
 RESTART_PAUSE_S = 1.0
 LOCK_PATIENCE_S = 1.0
 
@@ -61,7 +63,7 @@ class Supervisor:
                 for name in self._plan.daemons:
                     self._start(name)
                 self._record()
-                while not ended:
+                while not ended and _has_owner():
                     time.sleep(0.2)
                     self._restart_dead(everyone=bool(revivals))
                     revivals.clear()
@@ -113,6 +115,11 @@ class Supervisor:
                     child.wait(timeout=10)
                 except subprocess.TimeoutExpired:
                     child.kill()
+
+
+def _has_owner() -> bool:
+    owner = os.environ.get(OWNER)
+    return owner is None or is_alive(int(owner))
 
 
 def _prepare(daemon: Daemon) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.spark.internals import analyzed_plan, context_of, jvm_of, needs
+from sluice.spark.internals import Json, analyzed_plan, context_of, jvm_of, needs
 from sluice.spark.internals.placed import compile_java
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
+PYTHON_PATTERN = "PYTHON_UDF"
 PASSING = ("Filter", "EventTimeWatermark")
 """Nodes that hand on the columns of their only child as they are."""
 CHOOSING = ("Project", "Aggregate")
@@ -37,6 +40,19 @@ def use_planner(spark: SparkSession, class_name: str, planner: object) -> None:
         for name in class_name.split("."):
             found = getattr(found, name)
         found.use(planner)
+
+
+def runs_python(frame: DataFrame) -> bool:
+    """Whether functions in Python are part of the query's plan. Seen on Spark 4.3.0."""
+    with needs(frame.sparkSession, "tree patterns"):
+        patterns: Any = jvm_of(frame.sparkSession).org.apache.spark.sql.catalyst.trees.TreePattern
+        return bool(analyzed_plan(frame).containsPattern(patterns.withName(PYTHON_PATTERN)))
+
+
+def last_progress(query: StreamingQuery) -> Json | None:
+    """Of the last batch, at once: listeners hear of it when the next one may have begun. Seen on Spark 4.3.0."""
+    found: Any = query._jsq.lastProgress()
+    return None if found is None else json.loads(found.json())
 
 
 def columns_used(frame: DataFrame, option: str) -> dict[str, frozenset[str]]:

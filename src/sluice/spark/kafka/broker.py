@@ -44,18 +44,21 @@ def kafka_home() -> Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Login:
-    """A second address, where clients must log in (SASL, PLAIN, not encrypted)."""
+    """A second address, where clients must log in (SASL, PLAIN) over TLS; `pem` holds the key and the certificate."""
 
     port: int
     user: str
     password: str
+    pem: Path
 
     def settings(self) -> dict[str, str]:
         user = f'username="{self.user}" password="{self.password}" user_{self.user}="{self.password}"'
         module = "org.apache.kafka.common.security.plain.PlainLoginModule"
         return {
             "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{module} required {user};",
+            "listener.name.sasl_ssl.plain.sasl.jaas.config": f"{module} required {user};",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.pem),
         }
 
 
@@ -90,7 +93,7 @@ def make_plan(home: Path, jars: Path, login: Login | None = None) -> ClusterPlan
 
 def settings(home: Path, port: int, controller_port: int, login: Login | None = None) -> dict[str, str]:
     """One node that is broker and controller; topics of its own have one copy and few partitions."""
-    for_clients = f"PLAINTEXT://{HOST}:{port}" + (f",SASL_PLAINTEXT://{HOST}:{login.port}" if login else "")
+    for_clients = f"PLAINTEXT://{HOST}:{port}" + (f",SASL_SSL://{HOST}:{login.port}" if login else "")
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -99,7 +102,7 @@ def settings(home: Path, port: int, controller_port: int, login: Login | None = 
         "advertised.listeners": for_clients,
         "inter.broker.listener.name": "PLAINTEXT",
         "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": ("CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT"),
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL",
         "log.dirs": str(home / "data"),
         "auto.create.topics.enable": "false",
         "group.initial.rebalance.delay.ms": "0",
@@ -117,7 +120,8 @@ def settings(home: Path, port: int, controller_port: int, login: Login | None = 
 def _format(home: Path, broker: Daemon) -> None:
     """A node of Kafka starts only in a folder that was made for it."""
     words = broker.command[: broker.command.index("kafka.Kafka")]
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # one that began with "-" would be taken for an option
+    cluster_id = "k" + urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
     words += ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(home / "server.properties")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
     if done.returncode:

@@ -1,14 +1,16 @@
-"""Clients of Kafka and how they live: whoever opens one closes it, in a thread of this program.
+"""Clients of Kafka and how they live: no thread of the library ever runs Python.
 
-The library runs threads of its own that call into Python, and ends the process when one of its clients is destroyed in
-such a thread. Python's garbage collector runs in whichever thread allocates, theirs included: a client that is left to
-it can end the process at any time. So every open client is kept here until it is closed, at the latest when the
-program ends; one that was opened before a fork is the parent's, and the child never touches it.
+The library has threads of its own. Where one of them calls into Python, the garbage collector may run in it and destroy
+a client there, or the interpreter may be ending: either ends the process. Its producers and consumers call back only
+inside a call of ours, in the calling thread, and only these are used here. Its AdminClient answers from a thread of the
+library, so it is used by a process of its own, which can end as it likes (`new_topic`).
+
+Whoever opens a client closes it. One that was opened before a fork is the parent's, and the child never touches it.
+When the program ends nothing is closed: a thread may still be inside a call.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import warnings
@@ -37,7 +39,6 @@ def library() -> Any:
     """The module of Kafka's clients; bad input where it is not installed."""
     try:
         import confluent_kafka
-        import confluent_kafka.admin
     except ImportError as error:
         raise BadInputError("Kafka topics need confluent-kafka; install sluice[kafka]") from error
     return confluent_kafka
@@ -49,7 +50,6 @@ class OpenClients:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._open: dict[int, Any] = {}
-        self._admins: dict[Any, Any] = {}
         self._idle: dict[Any, list[Any]] = {}
         self._of_parents: list[Any] = []
 
@@ -68,26 +68,6 @@ class OpenClients:
                 return
         _end(client)
 
-    def close_all(self) -> None:
-        with self._lock:
-            clients = list(self._open.values())
-            self._admins.clear()
-            self._idle.clear()
-        for client in clients:
-            self.close(client)
-
-    def admin(self, broker: Broker) -> Any:
-        """One for each broker, for all threads, as long as the program runs."""
-        with self._lock:
-            found = self._admins.get(broker.address)
-        if found is None:
-            made = self.add(library().admin.AdminClient(broker.client()))
-            with self._lock:
-                found = self._admins.setdefault(broker.address, made)
-            if found is not made:
-                self.close(made)
-        return found
-
     @contextmanager
     def lent_consumer(self, broker: Broker, **settings: Any) -> Iterator[Any]:
         """For one reader at a time, then for the next: making one costs more than reading a little with it."""
@@ -96,7 +76,7 @@ class OpenClients:
             idle = self._idle.get(key)
             consumer = idle.pop() if idle else None
         if consumer is None:
-            consumer = self.add(library().Consumer(broker.client(**READING, **settings)))
+            consumer = self.add(library().Consumer(broker.client(**{**READING, **settings})))
         try:
             yield consumer
         except Exception:
@@ -110,9 +90,9 @@ class OpenClients:
 
     def forget(self) -> None:
         """In a child of a fork: the threads of these clients are not here, so they cannot even be closed."""
-        self._of_parents += [*self._open.values(), *self._admins.values()]
+        self._of_parents += self._open.values()
         self._lock = threading.Lock()
-        self._open, self._admins, self._idle = {}, {}, {}
+        self._open, self._idle = {}, {}
 
 
 def _end(client: Any) -> None:
@@ -120,15 +100,11 @@ def _end(client: Any) -> None:
         # closing waits for whatever is still to be sent
         client.purge()
         client.flush(CLOSE_TIMEOUT_S)
-    if hasattr(client, "close"):
-        with warnings.catch_warnings():
-            # about a transaction of a producer that was replaced: it is over already
-            warnings.simplefilter("ignore")
-            client.close()
-    else:
-        client.__exit__(None, None, None)
+    with warnings.catch_warnings():
+        # about a transaction of a producer that was replaced: it is over already
+        warnings.simplefilter("ignore")
+        client.close()
 
 
 clients = OpenClients()
-atexit.register(clients.close_all)
 os.register_at_fork(after_in_child=clients.forget)

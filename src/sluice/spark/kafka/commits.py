@@ -128,21 +128,23 @@ def read_markers(broker: Broker) -> dict[str, int]:
 
 def end_offsets(broker: Broker, partitions: Iterable[Any], *, committed: bool = True) -> list[int]:
     """One past the newest record of each partition: of those that are committed, or of all."""
-    kafka = library()
-    level = kafka.IsolationLevel.READ_COMMITTED if committed else kafka.IsolationLevel.READ_UNCOMMITTED
-    return _listed(broker, partitions, kafka.admin.OffsetSpec.latest(), level)
+    return _listed(broker, partitions, library().OFFSET_END, "read_committed" if committed else "read_uncommitted")
 
 
 def start_offsets(broker: Broker, partitions: Iterable[Any]) -> list[int]:
+    return _listed(broker, partitions, library().OFFSET_BEGINNING, "read_committed")
+
+
+def _listed(broker: Broker, partitions: Iterable[Any], which: int, level: str) -> list[int]:
     kafka = library()
-    return _listed(broker, partitions, kafka.admin.OffsetSpec.earliest(), kafka.IsolationLevel.READ_COMMITTED)
-
-
-def _listed(broker: Broker, partitions: Iterable[Any], which: Any, level: Any) -> list[int]:
-    admin, wanted = clients.admin(broker), list(partitions)
+    wanted = [kafka.TopicPartition(one.topic, one.partition, which) for one in partitions]
 
     def ask() -> list[int]:
-        asked = admin.list_offsets(dict.fromkeys(wanted, which), isolation_level=level, request_timeout=TIMEOUT_S)
-        return [int(asked[partition].result(TIMEOUT_S).offset) for partition in wanted]
+        with clients.lent_consumer(broker, isolation_level=level) as consumer:
+            found = consumer.offsets_for_times(wanted, TIMEOUT_S)
+        for one in found:
+            if one.error is not None:
+                raise kafka.KafkaException(one.error)
+        return [int(one.offset) for one in found]
 
     return patiently(ask)

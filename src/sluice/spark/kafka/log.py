@@ -58,10 +58,8 @@ class KafkaTopic:
         # a topic that was just made is not known everywhere at once
         deadline_s = time.monotonic() + NEW_TOPIC_S
         while True:
-            admin = clients.admin(self.broker)
-            found = patiently(partial(admin.list_topics, self.name, timeout=TIMEOUT_S)).topics[self.name]
-            if found.error is None and found.partitions:
-                return len(found.partitions)
+            if count := patiently(partial(partition_count, self.broker, self.name)):
+                return count
             if time.monotonic() > deadline_s:
                 raise BadInputError(f"no topic {self.name!r} on {self.broker.bootstrap}")
             time.sleep(0.1)
@@ -190,12 +188,10 @@ class KafkaTopic:
 
     def _committed(self, consumer: str) -> dict[int, int] | None:
         """Null if this group has never finished anything here."""
-        admin = clients.admin(self.broker)
-        asked = library().ConsumerGroupTopicPartitions(self._group(consumer), self.all_partitions)
 
         def ask() -> list[Any]:
-            answers = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=TIMEOUT_S)
-            return list(answers[self._group(consumer)].result(TIMEOUT_S).topic_partitions)
+            with clients.lent_consumer(self.broker, group_id=self._group(consumer)) as client:
+                return list(client.committed(self.all_partitions, TIMEOUT_S))
 
         found = patiently(ask)
         if all(part.offset < 0 for part in found):
@@ -204,17 +200,23 @@ class KafkaTopic:
         return {part.partition: max(0, part.offset) for part in found}
 
     def _commit(self, consumer: str, offsets: dict[int, int]) -> None:
-        kafka, admin = library(), clients.admin(self.broker)
+        kafka = library()
         wanted = [kafka.TopicPartition(self.name, partition, offset) for partition, offset in offsets.items()]
-        asked = kafka.ConsumerGroupTopicPartitions(self._group(consumer), wanted)
 
         def ask() -> list[Any]:
-            answers = admin.alter_consumer_group_offsets([asked], request_timeout=TIMEOUT_S)
-            return list(answers[self._group(consumer)].result(TIMEOUT_S).topic_partitions)
+            with clients.lent_consumer(self.broker, group_id=self._group(consumer)) as client:
+                return list(client.commit(offsets=wanted, asynchronous=False))
 
         for part in patiently(ask):
             if part.error is not None:
                 raise SluiceError(f"the offset of {self._group(consumer)!r} was not committed: {part.error}")
+
+
+def partition_count(broker: Broker, topic: str) -> int:
+    """0 if there is no such topic."""
+    with clients.lent_consumer(broker) as client:
+        found = client.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
+    return len(found.partitions) if found.error is None else 0
 
 
 def _texts(offsets: dict[int, int]) -> KafkaPosition:

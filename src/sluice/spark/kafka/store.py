@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.errors import BadInputError, SluiceError
 from sluice.spark.kafka.boundaries import BATCHES
-from sluice.spark.kafka.clients import clients, library
 from sluice.spark.kafka.commits import COMMITS, COMMITS_SETTINGS
-from sluice.spark.kafka.connection import TIMEOUT_S, Broker
+from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaTopic
+from sluice.spark.kafka.new_topic import make_topic
 from sluice.spark.kafka.rows import decoded
 from sluice.spark.kafka.sink import KafkaSink
 from sluice.spark.kafka.source import messages_from
@@ -39,12 +38,12 @@ class KafkaTopics:
 
     def create(self, name: str, schema: StructType) -> KafkaTopic:
         if not self.logs:
-            self._make(self.broker.name_of(COMMITS), 1, COMMITS_SETTINGS)
-            self._make(self.broker.name_of(BATCHES), 1, {})
+            make_topic(self.broker, self.broker.name_of(COMMITS), 1, COMMITS_SETTINGS)
+            make_topic(self.broker, self.broker.name_of(BATCHES), 1)
         topic = self.external.get(name)
         if topic is None:
             topic = self.broker.name_of(name)
-            self._make(topic, PARTITIONS, TOPIC_SETTINGS)
+            make_topic(self.broker, topic, PARTITIONS, TOPIC_SETTINGS)
         self.logs[name] = KafkaTopic(self.broker, topic, arrow_schema(schema))
         self._schemas[name] = schema
         return self.logs[name]
@@ -61,17 +60,3 @@ class KafkaTopics:
     def close(self) -> None:
         for log in self.logs.values():
             log.close()
-
-    def _make(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        kafka = library()
-        new = kafka.admin.NewTopic(topic, partitions, config=dict(settings))
-        (made,) = clients.admin(self.broker).create_topics([new], request_timeout=TIMEOUT_S).values()
-        try:
-            made.result(TIMEOUT_S)
-        except kafka.KafkaException as error:
-            code = error.args[0].code()
-            if code == kafka.KafkaError.TOPIC_ALREADY_EXISTS:
-                return
-            if code in (kafka.KafkaError._TIMED_OUT, kafka.KafkaError._TRANSPORT, kafka.KafkaError._ALL_BROKERS_DOWN):
-                raise BadInputError(f"no broker answers at {self.broker.bootstrap!r}") from error
-            raise SluiceError(f"topic {topic!r} was not made: {error.args[0].str()}") from error

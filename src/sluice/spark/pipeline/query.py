@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.spark.internals import repartition_state
-from sluice.spark.internals.topics import columns_used
+from sluice.spark.internals.topics import columns_used, last_progress, runs_python
 from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query
 from sluice.spark.pipeline.failure import Failure
@@ -32,6 +32,7 @@ from sluice.spark.placed.placing import Placing
 from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl
 from sluice.spark.topic.interface import BatchSink, RecordLog, StreamSink, TopicStore
+from sluice.spark.topic.planner import before_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -105,7 +106,8 @@ class OperatorQuery:
             slot_rate=query.slot_rate_at(state.parallelism),
             known_records=self._earlier_limit(),
         )
-        self._adapted_run: str | None = None
+        self._adapted: tuple[str, int] | None = None
+        """Run and batch that the limit was last adapted to."""
 
     @property
     def state(self) -> QueryState:
@@ -160,7 +162,9 @@ class OperatorQuery:
             for topic in self.query.inputs
         ]
         built = self.query.build(frames)
-        self._note_columns(columns_used(built, "control"))
+        self._note_plan(columns_used(built, "control"), native=not runs_python(built))
+        for topic in self.query.inputs:
+            before_batch[self._folders.control(self.name, topic)] = self._adapt_in_time
         writer = (
             self._to_sink(built.writeStream)
             .outputMode(self.query.output_mode)
@@ -189,11 +193,13 @@ class OperatorQuery:
             return self._sink.write_from(writer, self._spark)
         return writer.foreachBatch(self._sink)
 
-    def _note_columns(self, used: Mapping[str, frozenset[str]]) -> None:
+    def _note_plan(self, used: Mapping[str, frozenset[str]], *, native: bool) -> None:
         """What a query does not depend on need not be read."""
         controls = {topic: str(self._folders.control(self.name, topic)) for topic in self.query.inputs}
         with self._lock:
             self._columns = {topic: sorted(used[path]) for topic, path in controls.items() if path in used}
+            if native:
+                self._limit = self._limit.native()
             self._steer()
 
     def set_parallelism(self, parallelism: int) -> None:
@@ -209,26 +215,32 @@ class OperatorQuery:
             self._state = self._state.model_copy(update=changes)
 
     def on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Adapt the read limit to what the last batch took."""
+        """Adapt the read limit to what the last batch took, unless that was done in time for the next."""
         batch_s = progress["durationMs"].get("triggerExecution", 0) / 1000
         records = dict.fromkeys(self.query.inputs, 0) | records_per_topic(progress)
         total = sum(records.values())
+        run_id, batch_id = str(progress["runId"]), int(progress["batchId"])
         with self._lock:
-            if progress["runId"] != self.run_ids[-1]:
+            if run_id not in self.run_ids[-1:]:
                 return
             self.restarts_in_a_row = 0
+            is_first = self._adapted is None or self._adapted[0] != run_id
+            if not is_first and self._adapted is not None and self._adapted[1] >= batch_id:
+                return
+            self._adapted = (run_id, batch_id)
             before = (self._limit, self._input_shares)
-            adapted = self._limit.after_first if self._is_first_batch(progress) else self._limit.after
+            adapted = self._limit.after_first if is_first else self._limit.after
             self._limit = adapted(batch_records=total, batch_s=batch_s)
             if total and len(records) > 1:
                 self._input_shares = _smoothed(self._input_shares, {topic: n / total for topic, n in records.items()})
             if before != (self._limit, self._input_shares):
                 self._steer()
 
-    def _is_first_batch(self, progress: Mapping[str, Any]) -> bool:
-        run_id = str(progress["runId"])
-        is_first, self._adapted_run = run_id != self._adapted_run, run_id
-        return is_first
+    def _adapt_in_time(self) -> None:
+        """Called when Spark is about to plan the next batch: an event about the last one would come too late."""
+        streaming = self._streaming
+        if streaming is not None and (progress := last_progress(streaming)) is not None:
+            self.on_progress(progress)
 
     def stop_at_boundary(self) -> None:
         """Hand out no more records, let the running batch finish, then stop."""

@@ -13,6 +13,9 @@ import statistics
 from dataclasses import dataclass, replace
 
 FIRST_RECORDS_PER_SLOT = 10_000
+FIRST_NATIVE_RECORDS_PER_SLOT = 200_000
+"""Where all work is done in the JVM a record costs microseconds: a batch of fewer would show nothing but overhead."""
+MOST_FIRST_NATIVE_RECORDS = 400_000
 LARGEST_STEP_UP = 16.0
 LARGEST_STEP_DOWN = 4.0
 """A batch is slow for many reasons that pass: the size it suggests is not taken at once."""
@@ -28,10 +31,10 @@ EXPLORING_STEP = 1.3
 NOISE = 0.05
 """Of the target: durations of equal batches differ by so much. A batch that is no longer than the overhead says no more
 about the cost of a record than that it is below this."""
-START_UP_S = 3.0
-"""A run's first batch also loads classes, compiles and starts workers; beyond this its duration is work."""
 LONGEST_TRIAL = 8.0
-"""Of the target: what the second batch may take if all of the first one's duration was work."""
+"""Of the target: what a batch may take if all of the duration of the one before it was work."""
+START_UP_S = 5.0
+"""A run's first batch also loads classes, compiles and starts workers; beyond this its duration is work."""
 REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
 PACED_SHRINK = 2.0
@@ -65,12 +68,18 @@ class ReadLimit:
             return replace(limit, is_guess=True)._with_records(per_slot * parallelism)
         return limit._with_records(known_records)
 
+    def native(self) -> ReadLimit:
+        """Of a query without Python in its plan: a guess may be larger."""
+        if not self.is_guess:
+            return self
+        guess = min(MOST_FIRST_NATIVE_RECORDS, FIRST_NATIVE_RECORDS_PER_SLOT * self.parallelism)
+        return self._with_records(max(self.records, guess))
+
     def after_first(self, *, batch_records: int, batch_s: float) -> ReadLimit:
         """After the first batch of a run, which tells too little to change what an earlier run has found."""
         if not self.is_guess or not self._was_full(batch_records) or batch_s < LEAST_S:
             return self
-        safe_step = LONGEST_TRIAL * self.target_s / batch_s
-        step = max(1.0, min(safe_step, self._step(self.target_s, batch_s - START_UP_S)))
+        step = min(self._safe_step(batch_s), self._step(self.target_s, batch_s - START_UP_S))
         return replace(self, is_guess=False)._with_records(batch_records * step)
 
     def after(self, *, batch_records: int, batch_s: float) -> ReadLimit:
@@ -102,11 +111,15 @@ class ReadLimit:
             # only another size can show the overhead
             return step if abs(step - 1) >= EXPLORING_STEP - 1 else EXPLORING_STEP
         goal_s = max(self.target_s, 2 * self.overhead_s)
-        return self._step(goal_s - self.overhead_s, batch_s - self.overhead_s)
+        return min(self._safe_step(batch_s), self._step(goal_s - self.overhead_s, batch_s - self.overhead_s))
 
     def _step(self, room_s: float, work_s: float) -> float:
         noise_s = NOISE * self.target_s
         return min(LARGEST_STEP_UP, max(1 / LARGEST_STEP_DOWN, room_s / (max(0.0, work_s) + noise_s)))
+
+    def _safe_step(self, batch_s: float) -> float:
+        """Keeps the next batch within bounds even if the last one was nothing but work."""
+        return min(LARGEST_STEP_UP, max(1.0, LONGEST_TRIAL * self.target_s / batch_s))
 
     def _learned(self, batch_records: int, batch_s: float) -> ReadLimit:
         """With the overhead known better; batches of equal size teach nothing about it."""
@@ -115,8 +128,9 @@ class ReadLimit:
         if max(sizes) - min(sizes) < LEAST_DIFFERENCE * max(sizes):
             return replace(self, seen=seen, is_guess=False)
         line = statistics.linear_regression(sizes, durations_s)
-        overhead_s = line.intercept if line.slope > 0 else statistics.fmean(durations_s)
-        return replace(self, seen=seen, is_guess=False, overhead_s=min(max(0.0, overhead_s), max(durations_s)))
+        # a query gets faster while the JVM compiles it: the larger batch then took less, and a line says nothing
+        overhead_s = line.intercept if line.slope > 0 else ASSUMED_OVERHEAD * min(durations_s)
+        return replace(self, seen=seen, is_guess=False, overhead_s=min(max(0.0, overhead_s), min(durations_s)))
 
     def _with_records(self, records: float) -> ReadLimit:
         if self.slot_rate is not None:

@@ -157,7 +157,7 @@ class Runtime:
         return next((query for query in self.queries.values() if run_id in query.run_ids), None)
 
     def place(self, wanted: Placement, workers: Workers) -> Moves:
-        """Have the operators where the placement says, as far as its workers are there; on disk before it is told."""
+        """Have the operators where the placement says, as far as its workers are there; on disk first."""
         assert self.placing is not None
         before = self.placing.in_force
         moves = self.placing.apply(

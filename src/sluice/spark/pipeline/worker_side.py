@@ -97,7 +97,7 @@ class WorkerSide:
         self._account.add(self._with_our_plan(found["tasks"]), self._operator_of, self._names.get, found["gone"])
 
     def _with_our_plan(self, tasks: list[Json]) -> list[Json]:
-        """State tasks are compared with our own plan: tasks before them may have told the scheduler something else."""
+        """State tasks are compared with our own plan: tasks before them may have changed what the scheduler knows."""
         placing = self._runtime.placing
         for task in tasks if placing is not None else ():
             operator = self._operator_of(task["run_id"])

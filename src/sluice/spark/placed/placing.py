@@ -1,7 +1,7 @@
 """The placement in force: plan files for the sources, places of the state partitions, kept while executors change.
 
 The loop decides which placement is wanted. Between its decisions workers die, come back and join, and queries start
-again: every second the wanted placement is fitted to the workers there are, and what differs is told to Spark.
+again: every second the wanted placement is fitted to the workers there are, and what differs is reported to Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class PlacedQuery:
 
 @dataclass
 class Held:
-    """Where one operator's partitions were last told to be."""
+    """Where one operator's partitions were last reported to be."""
 
     source: list[str]
     """Executor of every source partition, as Spark names it."""
@@ -49,10 +49,10 @@ class Held:
     """Worker of every state partition."""
     counts: dict[str, int] | None = None
     """Instances of every worker that the state was divided for."""
-    told: tuple[object, ...] = ()
-    """Run, stores and executors of the state partitions as the coordinator was told."""
+    reported: tuple[object, ...] = ()
+    """Run, stores and executors of the state partitions as the coordinator last heard them."""
     history: list[tuple[float, tuple[str | None, ...]]] = field(default_factory=list)
-    """When it was told, and the executor of every state partition; the newest last."""
+    """When it was reported, and the executor of every state partition; the newest last."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Placing:
         state_partitions: Mapping[str, int],
         workers: Workers,
     ) -> Moves:
-        """Tell Spark what differs from what it was told before; the same again costs nothing."""
+        """Report to Spark what differs from the last report; the same again costs nothing."""
         with self._lock:
             self.wanted = wanted
             self._workers = workers
@@ -134,7 +134,7 @@ class Placing:
         return None
 
     def ran(self, name: str, partition: int, executor_id: str) -> None:
-        """A task that began before a change was told reports its old place after it: then the change is told again."""
+        """A task that began before a change was reported names its old place after it: then report the change again."""
         with self._lock:
             held = self._held[name]
             executor = self._workers.get(held.state[partition]) if partition < len(held.state) else None
@@ -170,22 +170,22 @@ class Placing:
         return moved(before, held.state)
 
     def _tell_state(self, name: str) -> None:
-        """Tell the coordinator, if the run, its stores or the executors are others than when it was last told."""
+        """Report to the coordinator if the run, its stores or the executors have changed since the last report."""
         held = self._held[name]
         if name not in self._runs or not held.state:
             return
         run_id, places = self._runs[name]
         stores = stores_of(self._queries[name].checkpoint) or ASSUMED
         executors = [self._workers.get(worker) for worker in held.state]
-        told = (run_id, tuple(sorted(stores.items())), tuple(executors))
-        if told == held.told:
+        reported = (run_id, tuple(sorted(stores.items())), tuple(executors))
+        if reported == held.reported:
             return
-        same_run = held.told[:2] == told[:2]
-        earlier = held.told[2] if same_run else ()
+        same_run = held.reported[:2] == reported[:2]
+        earlier = held.reported[2] if same_run else ()
         for partition, executor in enumerate(executors):
             known = isinstance(earlier, tuple) and partition < len(earlier) and earlier[partition] == executor
             if executor is not None and not known:
                 places.report(stores, partition, executor.host, executor.executor_id)
-        held.told = told
+        held.reported = reported
         planned = tuple(None if executor is None else executor.executor_id for executor in executors)
         held.history = [*held.history[-KEPT_PLANS:], (time.time(), planned)]

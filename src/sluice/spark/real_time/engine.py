@@ -7,7 +7,6 @@ batch ends, and the next one goes on from there.
 
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import Ability, RecordCount
-from sluice.errors import BadInputError, SluiceError, unknown_name
-from sluice.model import Edge, Graph, Observation, Operator, OperatorChange, Reconciliation, Target
+from sluice.errors import BadInputError, SluiceError
+from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
 from sluice.spark.clock import WallClock
 from sluice.spark.internals import ProgressListener
 from sluice.spark.kafka import connector
@@ -32,6 +31,7 @@ from sluice.spark.pipeline.folders import Folders, QueryState, SavedState
 from sluice.spark.real_time.metrics import RealTimeBatch, StageWindow, in_order, stage_metrics
 from sluice.spark.real_time.plan import READ, STATE, plan_real_time
 from sluice.spark.real_time.query import RealTimeQuery
+from sluice.spark.real_time.stages import check_target, stage_graph
 from sluice.spark.session import SessionHandle, open_session
 
 if TYPE_CHECKING:
@@ -111,38 +111,7 @@ class RealTimeEngine:
 
     @property
     def graph(self) -> Graph:
-        plan = self._plan
-        state: tuple[Operator, ...] = ()
-        if plan.state_partitions is not None:
-            state = (
-                Operator(
-                    name=STATE,
-                    stateful=True,
-                    min_parallelism=plan.state_partitions,
-                    max_parallelism=plan.state_partitions,
-                    bound_by="Spark does not rewrite the state of a real-time query",
-                ),
-            )
-        names = [READ, plan.name, *(one.name for one in state)]
-        return Graph(
-            operators=(
-                Operator(
-                    name=READ,
-                    min_parallelism=self._readers,
-                    max_parallelism=self._readers,
-                    bound_by=f"one task per partition of {self._source.name!r}",
-                ),
-                Operator(
-                    name=plan.name,
-                    min_parallelism=plan.min_parallelism,
-                    max_parallelism=plan.max_parallelism,
-                ),
-                *state,
-            ),
-            edges=tuple(
-                Edge.model_validate({"from": above, "to": below}) for above, below in itertools.pairwise(names)
-            ),
-        )
+        return stage_graph(self._plan, self._source.name, self._readers)
 
     @property
     def tick_s(self) -> float:
@@ -153,7 +122,7 @@ class RealTimeEngine:
         return frozenset()
 
     def start(self, target: Target) -> Target:
-        self._check(target)
+        check_target(target, self.graph, self.slots)
         parallelism = target.parallelism[self._plan.name]
         saved = self._folders.load()
         if saved is not None:
@@ -264,7 +233,7 @@ class RealTimeEngine:
         if target.parallelism == before:
             return Reconciliation(requested=before, observed=before)
         try:
-            self._check(target)
+            check_target(target, self.graph, self.slots)
         except SluiceError as error:
             return self._changed(before, target, str(error))
         ended_s = time.monotonic()
@@ -374,27 +343,6 @@ class RealTimeEngine:
 
     def _save(self) -> None:
         self._folders.save(SavedState(pipeline=self._name, queries={self._plan.name: self._query.state}))
-
-    def _check(self, target: Target) -> None:
-        graph = self.graph
-        for name in target.parallelism:
-            if name not in graph.names:
-                raise unknown_name("operator", name, graph.names)
-        if target.sizes or target.placement:
-            raise BadInputError("real-time mode has tasks of one size, placed by Spark: no sizes, no placement")
-        for operator in graph.operators:
-            count = target.parallelism.get(operator.name, 0)
-            if operator.bound_by and count != operator.max_parallelism:
-                tasks = f"{operator.max_parallelism} tasks ({operator.bound_by})"
-                raise BadInputError(f"operator {operator.name!r} has {tasks}, got {count}")
-            high = operator.max_parallelism
-            if count < operator.min_parallelism or (high is not None and count > high):
-                raise BadInputError(
-                    f"operator {operator.name!r}: parallelism must be from {operator.min_parallelism} to "
-                    f"{high if high is not None else self.slots}, got {count}"
-                )
-        if target.slots > self.slots:
-            raise BadInputError(f"the target needs {target.slots} slots at once, there are {self.slots}")
 
 
 def end_position(progress: Mapping[str, Any], topic: str) -> KafkaPosition:

@@ -20,6 +20,9 @@ from sluice.spark.topic.source import TopicReader
 
 Request = Mapping[str, Any]
 
+before_batch: dict[Path, Callable[[], None]] = {}
+"""By control file: what is to be done before the next batch is planned, in time to change the file."""
+
 
 class TopicPlanner:
     """A `java.util.function.Function`. What a request raises goes back as its traceback, for the query to fail with."""
@@ -72,6 +75,11 @@ class TopicPlanner:
 
 def _next(reader: TopicReader, asked: Request) -> str:
     """Without a new batch the very text that was asked about: Spark compares offsets by their text."""
+    before_batch.get(reader.control_path, _nothing)()
     start = json.loads(asked["start"])
     end = reader.end_after(start, limited=asked["limited"])
     return asked["start"] if end == start else json.dumps(end)
+
+
+def _nothing() -> None:
+    pass

@@ -50,7 +50,7 @@ class Steering(ABC, Generic[Part]):
         self._locator = locator
         self._name = name
         self._consumer = consumer
-        self._control_path = control
+        self.control_path = control
         self._log: RecordLog | None = None
         self._bounded: dict[str, RecordLog] = {}
         self._held: HeldBack | None = None
@@ -84,7 +84,7 @@ class Steering(ABC, Generic[Part]):
         """
         first = start["offset"]
         self.log.acknowledge(self._consumer, first)
-        control = ReaderControl.load(self._control_path)
+        control = ReaderControl.load(self.control_path)
         if control.paused or (self._target is None and self._is_held(control)):
             self._slots.rest(time.time())
             return start
@@ -105,7 +105,7 @@ class Steering(ABC, Generic[Part]):
     def parts(self, start: Offset, end: Offset) -> list[Part]:
         if start["offset"] == end["offset"]:
             return []
-        control = ReaderControl.load(self._control_path)
+        control = ReaderControl.load(self.control_path)
         parts = int(end.get("partitions", control.partitions))
         self.columns = control.columns
         pace = Pace(control.slot_rate, end.get("head_start_s", 0.0))
@@ -139,7 +139,7 @@ class Steering(ABC, Generic[Part]):
         held = any(self._bounded_topic(locator).slowest_lag_records() > most for locator, most in bounds)
         account = (self._held or HeldBack()).noting(held, time.time())
         if account is not self._held:
-            account.save_beside(self._control_path)
+            account.save_beside(self.control_path)
             self._held = account
         return held
 

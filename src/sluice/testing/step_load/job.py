@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import sys
 import time
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.spark.cluster.kinds import KINDS
 from sluice.spark.cluster.lifecycle import down
 from sluice.spark.cluster.plan import ClusterState
+from sluice.spark.cluster.supervisor import OWNER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +34,9 @@ PATIENCE_S = 300.0
 
 @contextlib.contextmanager
 def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, kind: str = "standalone") -> Iterator[ClusterState]:
-    """A cluster that ends with the block, also on SIGTERM."""
+    """A cluster that ends with the block, also on SIGTERM, and with this process at the latest."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    os.environ[OWNER] = str(os.getpid())
     try:
         yield KINDS[kind].up(home, workers=workers, slots=slots)
     finally:
@@ -91,6 +94,7 @@ def start_query(
     root: Path,
     *,
     name: str = "counts",
+    trigger: str = "1 second",
     files_per_batch: int | None = None,
     lines: DataFrame | None = None,
     after_batch: Callable[[int], None] = lambda _: None,
@@ -121,7 +125,7 @@ def start_query(
         counted.writeStream.queryName(name)
         .outputMode("update")
         .option("checkpointLocation", str(root / "checkpoint"))
-        .trigger(processingTime="1 second")
+        .trigger(processingTime=trigger)
         .foreachBatch(write)
         .start()
     )

@@ -29,6 +29,8 @@ QUIET = {"orders": 15.0, "clicks": 10.0, "alerts": 5.0}
 BURST = {"orders": 130.0, "clicks": 110.0, "alerts": 5.0}
 """Records/s of each query; an executor does a hundred. A burst as a whole needs three executors."""
 MOST, IN_BURST = 4, 3
+TRIGGER = "3 seconds"
+"""Three queries with a batch every second keep two cores busy with nothing but starting tasks."""
 KILLED = ("executor", "executor", "worker", "master")
 ALL_STAGES = {"spark.ui.retainedStages": "100000", "spark.ui.retainedTasks": "1000000"}
 """A task that failed in any of them tells why."""
@@ -64,7 +66,7 @@ class RestartedQuery:
         self._owner.join()
 
     def _start(self) -> StreamingQuery:
-        return start_query(self._spark, self._root, name="alerts", after_batch=self._after_batch)
+        return start_query(self._spark, self._root, name="alerts", trigger=TRIGGER, after_batch=self._after_batch)
 
     def _after_batch(self, batch_id: int) -> None:
         if self._fails_next.is_set():
@@ -102,8 +104,8 @@ def main(root: Path, home: Path) -> None:
     times: list[tuple[str, float]] = []
     with attached, ExecutorWatch(spark) as watch:
         began_s = time.time()
-        orders = start_query(spark, roots["orders"], name="orders")
-        clicks = start_query(spark.newSession(), roots["clicks"], name="clicks")
+        orders = start_query(spark, roots["orders"], name="orders", trigger=TRIGGER)
+        clicks = start_query(spark.newSession(), roots["clicks"], name="clicks", trigger=TRIGGER)
         alerts = RestartedQuery(spark, roots["alerts"])
         for feed in feeds.values():
             feed.start()

@@ -1,7 +1,7 @@
 """A step load with `attach`, faults at its height, then checks; writes what it saw to ROOT/result.json.
 
 python -m sluice.testing.step_load.program ROOT CLUSTER_HOME [FAULT ...] [CHECK ...] [not-draining]
-    [executors=4] [fulfil_within=120]
+    [policy=ds2] [executors=4] [fulfil_within=120]
 
 On YARN it can also be given to `spark-submit --deploy-mode cluster`: all it needs is on this machine.
 """
@@ -33,6 +33,8 @@ from sluice.testing.step_load.latency import latencies
 
 LOW, HIGH_EACH = 10.0, 65.0
 """Records/s for one executor, and for each of the most, of a hundred each."""
+SETTINGS = {"ds2": {"least_drop": 1}}
+"""By policy; the others have what a user gets who sets nothing."""
 LATE_S = 10.0
 NOT_DRAINING = "not-draining"
 
@@ -43,17 +45,18 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     cluster = read_state(home)
     assert cluster is not None, f"no cluster at {home}"
     os.environ.update(job_environment(cluster))
-    most = _number(options, "executors", 4)
+    most = int(_option(options, "executors", "4"))
     drains = {} if NOT_DRAINING in options else DRAINING
     spark = session(cluster.master_url, **{**drains, "spark.cores.max": str(most)})
+    policy = _option(options, "policy", "ds2")
     attachment = sluice.attach(
         spark,
-        "ds2",
-        policy_settings={"least_drop": 1},
+        policy,
+        policy_settings=SETTINGS.get(policy),
         max_executors=most,
         interval=2,
         cooldown=4,
-        fulfil_within=_number(options, "fulfil_within", 120),
+        fulfil_within=int(_option(options, "fulfil_within", "120")),
         journal=root / "journal.jsonl",
     )
     feed = LineFeed(root / "in", LOW)
@@ -100,8 +103,8 @@ def main(root: Path, home: Path, options: list[str]) -> None:
     spark.stop()
 
 
-def _number(options: list[str], name: str, otherwise: int) -> int:
-    found = [int(value) for key, _, value in (word.partition("=") for word in options) if key == name]
+def _option(options: list[str], name: str, otherwise: str) -> str:
+    found = [value for key, _, value in (word.partition("=") for word in options) if key == name]
     return found[0] if found else otherwise
 
 

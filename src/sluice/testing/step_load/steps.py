@@ -13,13 +13,14 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import sluice
 from sluice.testing.step_load.executors import ExecutorWatch
-from sluice.testing.step_load.feed import LineFeed
+from sluice.testing.step_load.feed import LineFeed, SteppedFeed
 from sluice.testing.step_load.job import DRAINING, difference, start_query, wait_for
 
 MOST = 3
@@ -33,6 +34,21 @@ def main(root: Path, master: str, mode: str) -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     spark = plain_session(master, {**MODES[mode], "spark.cores.max": str(MOST)})
+    seen, _ = step_up_and_down(spark, root, LineFeed(root / "in", LOW))
+    result = {
+        "spark": spark.version,
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "mode": mode,
+        **seen,
+    }
+    (root / "result.json").write_text(json.dumps(result, indent=2))
+    spark.stop()
+
+
+def step_up_and_down(
+    spark: SparkSession, root: Path, feed: SteppedFeed, *, lines: DataFrame | None = None
+) -> tuple[dict[str, Any], StreamingQuery]:
+    """Attach to the job, load it for three executors and for one again; what was seen, and the query that ended."""
     attachment = sluice.attach(
         spark,
         "ds2",
@@ -42,8 +58,7 @@ def main(root: Path, master: str, mode: str) -> None:
         cooldown=4,
         journal=root / "journal.jsonl",
     )
-    feed = LineFeed(root / "in", LOW)
-    query = start_query(spark, root)
+    query = start_query(spark, root, lines=lines)
     with ExecutorWatch(spark) as watch, attachment:
         began_s = time.time()
         feed.start()
@@ -57,10 +72,7 @@ def main(root: Path, master: str, mode: str) -> None:
     query.processAllAvailable()
     query.stop()
     lost, repeated = difference(root, feed.written)
-    result = {
-        "spark": spark.version,
-        "python": ".".join(map(str, sys.version_info[:3])),
-        "mode": mode,
+    seen = {
         "records": feed.written,
         "lost": lost,
         "repeated": repeated,
@@ -69,8 +81,7 @@ def main(root: Path, master: str, mode: str) -> None:
         "executors": executors,
         "attach_failed": repr(attachment.failure) if attachment.failure else None,
     }
-    (root / "result.json").write_text(json.dumps(result, indent=2))
-    spark.stop()
+    return seen, query
 
 
 def plain_session(master: str, settings: dict[str, str]) -> SparkSession:

@@ -101,10 +101,10 @@ export function down(operators, edges, width, unit) {
     const number = aside.indexOf(edge);
     const straight = number < 0;
     const x = straight ? gutter + size.width * 0.5 : gutter - ((number % 6) + 1) * 12 * unit;
-    const told = labelled.get(edge.to) ?? 0;
-    if (!straight) labelled.set(edge.to, told + 1);
+    const labels = labelled.get(edge.to) ?? 0;
+    if (!straight) labelled.set(edge.to, labels + 1);
     const d = straight ? `M${x} ${a.y + size.height}V${b.y}` : `M${gutter} ${a.y + size.height * 0.6}H${x}V${b.y + size.height * 0.4}H${gutter}`;
-    return { edge, d, label: straight ? [x, b.y - 15 * unit] : [gutter + told * 64 * unit, b.y - 15 * unit], anchor: straight ? "middle" : "start" };
+    return { edge, d, label: straight ? [x, b.y - 15 * unit] : [gutter + labels * 64 * unit, b.y - 15 * unit], anchor: straight ? "middle" : "start" };
   });
   return { size, places, lines, width, height: names.length * step - 30 * unit };
 }

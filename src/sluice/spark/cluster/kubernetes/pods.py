@@ -101,7 +101,14 @@ def refused(pod: Json, reason: str) -> Json:
 def _status(pod: Json, phase: str, state: Json, *, ready: bool) -> Json:
     container = _container(pod)
     image = container.get("image", "")
-    told = {"name": container["name"], "ready": ready, "restartCount": 0, "image": image, "imageID": "", "state": state}
+    status = {
+        "name": container["name"],
+        "ready": ready,
+        "restartCount": 0,
+        "image": image,
+        "imageID": "",
+        "state": state,
+    }
     conditions = [{"type": kind, "status": str(ready)} for kind in ("ContainersReady", "Ready")]
     return {
         "status": {
@@ -109,7 +116,7 @@ def _status(pod: Json, phase: str, state: Json, *, ready: bool) -> Json:
             "podIP": HOST,
             "hostIP": HOST,
             "conditions": conditions,
-            "containerStatuses": [told],
+            "containerStatuses": [status],
         }
     }
 
