@@ -66,13 +66,14 @@ def test_settings_go_into_the_configuration_and_other_options_to_spark_submit(sl
     )
 
 
+@pytest.mark.parametrize("mode", ["--deploy-mode cluster", "--conf spark.submit.deployMode=cluster"])
 @pytest.mark.parametrize(
     ("options", "files"), [((), "jobs/job.py"), (("--files", "a.txt"), "a.txt,jobs/job.py")], ids=["alone", "others"]
 )
-def test_in_cluster_deploy_mode_the_program_travels_to_the_driver(sluice, tmp_path, options, files):
+def test_in_cluster_deploy_mode_the_program_travels_to_the_driver(sluice, tmp_path, mode, options, files):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "job.py").touch()
-    _, out, _ = sluice("--deploy-mode", "cluster", *options, "--print", "--", "jobs/job.py", "1")
+    _, out, _ = sluice(*mode.split(), *options, "--print", "--", "jobs/job.py", "1")
     assert out.endswith(f" --files {files} {run.__file__} job.py 1")
 
 
@@ -104,6 +105,7 @@ def test_where_names_the_file_for_spark_submit(sluice):
             "--max-executors must be at least --min-executors (4), got 2",
         ),
         (("--policy", "dss", "--", "job.py"), "unknown policy 'dss'; known: big-ds2"),
+        (("--policy", "random-search", "--", "job.py"), "policy 'random-search' is not for attach: it tries"),
         (("--policy", "ds2", "--set", "q=1", "--", "job.py"), "policy 'ds2' has no parameter 'q'; it has: activation"),
         (("--conf", "spark.sluice.idle=never", "--", "job.py"), "spark.sluice.idle must be a duration such as 30s"),
     ],

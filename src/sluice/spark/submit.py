@@ -23,7 +23,7 @@ def submit_command(
     options, program = list(options), list(program)
     if not Path(program[0]).is_file():
         raise BadInputError(f"there is no program {program[0]!r}; it must be a Python file of this machine")
-    if _value(options, "--deploy-mode") == "cluster":
+    if (_value(options, "--deploy-mode") or configured(options).get("spark.submit.deployMode")) == "cluster":
         options = _with_file(options, program[0])
         program[0] = Path(program[0]).name
     return [str(spark_submit), *options, *confs, str(RUNNER), *program]

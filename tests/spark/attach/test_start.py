@@ -23,7 +23,7 @@ MASTER = "spark://here:7077"
 @pytest.fixture
 def spark(monkeypatch):
     class Cluster:
-        def __init__(self, _spark):
+        def __init__(self, _spark, drains):
             pass
 
         def present(self):
@@ -143,6 +143,24 @@ def _as_saved(memory):
         ({"policy_settings": {"speed": 1}}, "has no parameter 'speed'"),
         ({"policy": ContTune(), "policy_settings": {"alpha": 1}}, "policy_settings go with the name of a policy"),
         ({"policy": "random-search"}, "'random-search' is not for attach: it tries .* at random .*; use ds2"),
+        ({"max_executors": 3_000_000_000}, "max_executors must be at most 2147483647, got 3000000000"),
+        ({"interval": "1us"}, "interval must be seconds .* got '1us'"),
+        ({"interval": 1e-6}, "interval must be at least 0.1 s, got 1e-06"),
+        ({"interval": "1e999"}, "interval must be seconds .* got '1e999'"),
+        ({"objective": "latency<1e999s"}, "objective: the latency must be seconds .* got '1e999s'"),
+        ({"shadow": 5}, "shadow must be the names of policies, got 5"),
+        ({"shadow": None}, "shadow must be the names of policies, got None"),
+        ({"shadow": ["ds2", 3]}, "a shadow is the name of a policy, got 3"),
+        ({"journal": "hdfs://name/j.jsonl"}, "journal must be .* on the driver's machine, got the address 'hdfs://"),
+        ({"memory": "s3a://bucket/m.json"}, "memory must be .* on the driver's machine, got the address 's3a://"),
+        ({"journal": "/dev/null"}, "journal must be the path of a file, got the device '/dev/null'"),
+        ({"memory": "/dev/zero"}, "memory must be the path of a file, got the device '/dev/zero'"),
+        ({"journal": "a\0b"}, "journal must be the path of a file, got 'a.x00b'"),
+        ({"journal": "j" * 5000}, "journal must be the path of a file, got 'j+': File name too long"),
+        ({"journal": "one", "memory": "./one"}, "memory must be another file than journal, got 'one' for both"),
+        ({"metrics_port": 0, "metrics_host": "no.such.host.invalid"}, "cannot serve metrics on port 0 of no.such.host"),
+        ({"metrics_port": 0, "metrics_host": "h" * 300}, "cannot serve metrics on port 0 of hhh"),
+        ({"dashboard": True, "dashboard_host": "h" * 300}, "cannot serve the dashboard on port"),
         ({"journal": 5}, "journal must be the path of a file, got 5"),
         ({"journal": "/proc/nothing/journal.jsonl"}, "cannot write journal '/proc/nothing/journal.jsonl': "),
         ({"journal": "/"}, "journal must be the path of a file, got the folder '/'"),
@@ -164,6 +182,37 @@ def test_misuse_is_one_line_that_names_the_argument(spark, monkeypatch, argument
     assert "\n" not in str(refused.value)
     assert started == []
     assert module._attached == {}
+
+
+@pytest.mark.parametrize(
+    "content", [b"a note of mine, without a line's end", b'{"version": 1}\n', b"\x89PNG\r\n\x00\n\x01"]
+)
+def test_a_file_of_somebody_else_is_not_made_a_journal(spark, tmp_path, content):
+    (tmp_path / "mine").write_bytes(content)
+    with pytest.raises(BadInputError, match=r"journal '.*mine' has something else in it; choose another file"):
+        attach(spark, journal=tmp_path / "mine")
+    assert (tmp_path / "mine").read_bytes() == content
+
+
+def test_a_memory_that_is_no_text_is_one_line(spark, tmp_path):
+    (tmp_path / "mine").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(BadInputError, match=r"memory '.*mine' is not JSON"):
+        attach(spark, memory=tmp_path / "mine")
+
+
+def test_a_path_may_begin_at_home(spark, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    started(spark, monkeypatch, journal="~/journal.jsonl")
+    assert (tmp_path / "journal.jsonl").exists()
+
+
+def test_metrics_may_listen_on_a_newer_address(spark, monkeypatch):
+    pytest.importorskip("prometheus_client")
+    server = module.MetricsServer(0, "::1")
+    try:
+        assert server.port
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("given", [None, "spark", SimpleNamespace()])
@@ -201,6 +250,11 @@ def test_what_was_not_asked_for_is_chosen_and_said(spark, monkeypatch, caplog):
         "event=chose what=max_executors value=4",
         "event=chose what=interval_s value=60.0",
     ]
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers(spark, monkeypatch):
+    numpy = pytest.importorskip("numpy")
+    assert started(spark, monkeypatch, max_executors=numpy.int64(3))._settings.max_executors == 3
 
 
 def test_what_was_asked_for_stays(spark, monkeypatch, caplog):

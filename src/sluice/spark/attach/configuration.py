@@ -16,7 +16,7 @@ from sluice.durations import seconds
 from sluice.errors import BadInputError, unknown_name
 from sluice.protocol import DEFAULT_POLICY
 from sluice.spark.attach.objective import Objective
-from sluice.spark.internals import is_connect
+from sluice.spark.internals import has_ended, is_connect, is_unanswered, root_cause, session_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -121,10 +121,9 @@ class Configuration:
     def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """With what a caller gave, which wins; settings of one policy are not those of another."""
         mine = dict(self.arguments)
-        settings = mine.pop("policy_settings", {})
-        if settings and given.get("policy", self._policy) == self._policy:
-            mine["policy_settings"] = settings
-            given = {**given, "policy_settings": {**settings, **(given.get("policy_settings") or {})}}
+        settings, own = mine.pop("policy_settings", {}), given.get("policy_settings")
+        if settings and given.get("policy", self._policy) == self._policy and isinstance(own, Mapping | None):
+            given = {**given, "policy_settings": {**settings, **(own or {})}}
         return {**mine, **given}
 
     @property
@@ -156,10 +155,17 @@ def parse_configuration(configuration: Mapping[str, str]) -> Configuration:
 
 
 def read_configuration(spark: Any) -> Configuration:
-    """Of a session's application; empty for what is no session of this driver, which `attach` refuses anyway."""
-    if is_connect(spark):
+    """Of a session, its application's included; empty for what is no session that runs here, which `attach` refuses."""
+    if is_connect(spark) or has_ended(spark):
         return Configuration()
-    return parse_configuration(dict(spark.sparkContext.getConf().getAll()))
+    try:
+        return parse_configuration(session_settings(spark))
+    except Exception as error:
+        if not is_unanswered(error):
+            raise
+        raise BadInputError(
+            f"attach needs a running session; its driver does not answer: {root_cause(error)}"
+        ) from error
 
 
 def reads_configuration(attach: Callable[P, R]) -> Callable[P, R]:
