@@ -80,7 +80,7 @@ def path_of(value: object, name: str) -> Path | None:
         return None
     if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
         raise BadInputError(f"{name} must be the path of a file, got {value!r}")
-    if isinstance(value, str) and _URL.match(value):
+    if isinstance(value, str) and is_address(value):
         raise BadInputError(f"{name} must be the path of a file on the driver's machine, got the address {value!r}")
     try:
         path = Path(value).expanduser()
@@ -90,6 +90,11 @@ def path_of(value: object, name: str) -> Path | None:
     except (OSError, RuntimeError) as error:
         raise BadInputError(f"{name} must be the path of a file, got {str(value)[:100]!r}: {error.args[-1]}") from error
     return path
+
+
+def is_address(text: str) -> bool:
+    """Whether it names something elsewhere, such as `hdfs://name/file`."""
+    return _URL.match(text.strip()) is not None
 
 
 def different_files(paths: Mapping[str, Path | None]) -> None:
