@@ -37,6 +37,7 @@ def sluice(capsys, monkeypatch, tmp_path):
     (tmp_path / "spark" / "bin").mkdir(parents=True)
     (tmp_path / "spark" / "bin" / "spark-submit").touch()
     (tmp_path / "job.py").write_text("")
+    (tmp_path / "job.jar").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARK_HOME", "spark")
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
@@ -99,6 +100,7 @@ def test_where_names_the_file_for_spark_submit(sluice):
         (("job.py",), "which program? give it after --, as in: sluice submit --max-executors 8 -- job.py"),
         (("--",), "which program? give it after --, as in: sluice submit --max-executors 8 -- job.py"),
         (("--", "no.py"), "there is no program 'no.py'; it must be a Python file of this machine"),
+        (("--", "job.jar"), "the program must be a Python file, got 'job.jar'; attach is for PySpark"),
         (("--max-executors", "many", "--", "job.py"), "--max-executors must be a whole number, at least 1, got 'many'"),
         (
             ("--min-executors", "4", "--max-executors", "2", "--", "job.py"),
