@@ -1,6 +1,7 @@
 """What `attach` opens, keeps and closes, with everything of Spark replaced."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from sluice.policies.conttune import ContTune
 from sluice.protocol import policies
 from sluice.spark import attach as module
 from sluice.spark.attach import attach
-from sluice.spark.attach.suitability import OneQuery
+from sluice.spark.attach.suitability import NEVER, ONE_QUERY, OneQuery
 from sluice.testing.observations import steady_run
 from tests.spark.attach.test_conditions import DRAINS
 
@@ -274,6 +275,16 @@ def test_policies_that_learn_per_operator_are_for_one_query(spark, monkeypatch, 
     spark.running += [query(1.0)]
     with pytest.raises(BadInputError, match=f"'{name}' is for applications of one query, this one runs 2: .*; use ds2"):
         started(spark, monkeypatch, policy=name)
+
+
+def test_the_docs_say_of_every_policy_what_it_is_for():
+    docs = (Path(__file__).parents[3] / "docs" / "attach.md").read_text()
+    section = docs.partition("## Which policy")[2].partition("\n## ")[0]
+    of_any_number, _, of_one = section.partition("work on any number of queries")
+    one_query, _, never = of_one.partition("are refused when more run")
+    for name in policies.names():
+        where = never if name in NEVER else one_query if name in ONE_QUERY else of_any_number
+        assert f"`{name}`" in where, name
 
 
 def test_a_running_attachment_does_not_change_to_a_policy_that_is_not_for_it():
