@@ -24,7 +24,7 @@ from sluice.model.base import Frozen
 
 ALL = "all"
 DEFAULT_SLO_S = 30.0
-"""Drawn for a run without an objective of its own."""
+"""By which runs without an objective of their own are compared with others."""
 COMPARED = ("avg_slots", "avg_latency_s", "p95_latency_s", "slo_violation_ratio", "cost_ratio")
 
 
@@ -36,7 +36,8 @@ class Shown(Frozen):
     workload: str
     policy: str
     seed: int
-    slo_s: float
+    slo_s: float | None
+    """Null without an objective."""
     series: Series
 
 
@@ -206,7 +207,7 @@ def _single(where: Path, price: float | None) -> _Found:
         f"{hours:.2g} h{resumed}",
         environment={**environment(), "sluice": header.version},
         rows=(row,),
-        runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=slo_s, series=joined_series(runs)),),
+        runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=header.slo_s, series=joined_series(runs)),),
         savings=saved.to_data() if saved else None,
         placement=planned_and_actual(last.reports),
     )
