@@ -229,9 +229,12 @@ def _prepare(bootstrap: str, query: str, mode: str) -> tuple[str, str, Pipeline,
 
 
 def _steady(load: Load, seconds: float) -> list[float]:
+    """Latencies of some seconds, and of more where nothing came back in them."""
     time.sleep(WARM_UP_S)
     began_s = time.time()
+    seen = len(load.received)
     time.sleep(seconds)
+    load.await_output(since=seen)
     return load.latencies_ms(began_s, time.time())
 
 
