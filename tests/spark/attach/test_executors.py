@@ -76,8 +76,8 @@ def connect(monkeypatch, scheduler, *, drains):
         SimpleNamespace(
             sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scheduler)),
             _jvm=SimpleNamespace(PythonUtils=utils, java=java, org=apache, scala=option),
-            conf=SimpleNamespace(get=lambda *_: "true" if drains else "false"),
-        )
+        ),
+        drains=drains,
     )
 
 

@@ -41,10 +41,11 @@ class Executors(Protocol):
 class ClusterExecutors:
     """The executors of this session's application, through its scheduler."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, *, drains: bool) -> None:
+        """`drains`: executors are decommissioned, not killed."""
         self._spark = spark
         self._store = internals.StatusStore(spark)
-        self._drains = spark.conf.get("spark.decommission.enabled", "false") == "true"
+        self._drains = drains
         self._leaving: set[str] = set()
         self._requested: int | None = None
         self._requested_s = 0.0

@@ -117,6 +117,17 @@ def _json_mapper(spark: SparkSession) -> Any:
     return mapper
 
 
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    """All settings of a session: its application's, and what was set since.
+
+    Seen on Spark 3.5.9 and 4.3.0.
+    """
+    with needs(spark, "settings of a session"):
+        settings = spark._jsparkSession.conf().getAll()
+    found: dict[str, str] = json.loads(_json_mapper(spark).writeValueAsString(settings))
+    return found
+
+
 class StatusStore:
     """What Spark knows of jobs, stages and executors, as the JSON of its REST API.
 
