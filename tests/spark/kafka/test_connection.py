@@ -71,6 +71,36 @@ def test_a_run_keeps_its_broker_and_prefix(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "topics.json").read_text())["topics"] == first.url
 
 
+def test_a_run_that_goes_on_may_have_its_settings_in_another_file(properties: Path, tmp_path: Path) -> None:
+    root, url = tmp_path / "root", "kafka://a:9092?config="
+    first = chosen_broker("shop", f"{url}{properties}", root)
+    moved = properties.rename(tmp_path / "moved.properties")
+    second = chosen_broker("shop", f"{url}{moved}", root)
+    assert first is not None
+    assert second is not None
+    assert (second.prefix, second.config) == (first.prefix, str(moved))
+    assert chosen_broker("shop", None, root) == second
+
+
+def test_a_password_in_an_address_is_refused_and_not_quoted() -> None:
+    with pytest.raises(BadInputError, match="config=FILE") as raised:
+        Broker.parse(f"kafka://me:{SECRET}@a:9092")
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("content", [None, b"sasl.password=\xff\xfe"])
+def test_settings_that_cannot_be_read_are_one_line(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.touch()
+    broker = Broker.parse(f"kafka://a:9092?config={path}")
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(BadInputError, match=r"client\.properties.* (cannot be read|is no text)"):
+        broker.client()
+
+
 def test_a_run_with_embedded_topics_does_not_move_to_a_broker(tmp_path: Path) -> None:
     assert chosen_broker("q5", None, tmp_path) is None
     with pytest.raises(BadInputError, match="topics in folders"):

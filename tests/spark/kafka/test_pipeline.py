@@ -24,7 +24,7 @@ from sluice.testing.exactly_once.rescaling import QUICK, drained, wait_until
 from sluice.testing.kafka import make_topic, read_frame, read_values, write_values
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -104,6 +104,41 @@ def test_messages_that_are_bytes_come_and_go_as_they_are(spark: SparkSession, ka
     finally:
         engine.stop()
     assert sorted(read_values(kafka, "raw-out")) == [b"\x00\xff", b"plain"]
+
+
+def test_a_source_that_fails_behind_its_commit_brings_nothing_twice(
+    spark: SparkSession, kafka: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arriving = tmp_path / "in"
+    arriving.mkdir()
+    pipeline = Pipeline("inflow")
+
+    @pipeline.source
+    def numbers(session: SparkSession) -> DataFrame:
+        return session.readStream.schema("id BIGINT").json(str(arriving))
+
+    pipeline.operator("kept", lambda numbers: numbers, "numbers")
+    pipeline.sink("out", "kept")
+    noted, calls = KafkaTopic.note_batch, []
+
+    def fail_once(topic: KafkaTopic) -> None:
+        calls.append(topic.name)
+        if calls.count("inflow.numbers") == 2 and topic.name == "inflow.numbers":
+            raise ConnectionError("the broker went away behind the commit")
+        noted(topic)
+
+    monkeypatch.setattr(KafkaTopic, "note_batch", fail_once)
+    store = KafkaTopics(Broker(bootstrap=kafka, prefix="inflow"))
+    engine = SparkEngine(pipeline, tmp_path / "root", slots=2, spark=spark, settings=QUICK, store=store)
+    engine.start(Target(parallelism={"kept": 1}))
+    try:
+        for number in (1, 2, 3):
+            (arriving / f"{number}.json").write_text(json.dumps({"id": number}))
+            wait_until(lambda: len(read_values(kafka, "inflow.out")) >= number and drained(engine), engine, "output")  # noqa: B023
+    finally:
+        engine.stop()
+    assert len(engine.runtime.restarts) == 1
+    assert sorted(json.loads(value)["id"] for value in read_values(kafka, "inflow.out")) == [1, 2, 3]
 
 
 def test_the_example_goes_from_a_topic_of_the_user_to_another(spark: SparkSession, kafka: str, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 from sluice.errors import BadInputError
@@ -17,17 +18,22 @@ EMBEDDED = "folders"
 def chosen_broker(pipeline: str, url: str | None, root: Path) -> Broker | None:
     """The broker asked for, or the one a run left here began with; None for embedded topics.
 
-    A run that begins gets a prefix of its own unless one is given: checkpoints and topics belong together.
+    A run that begins gets a prefix of its own unless one is given: checkpoints and topics belong together. One that
+    goes on may have its settings in another file.
     """
     path = root / FILE
     asked = None if url is None else Broker.parse(url)
     if path.exists():
         kept = json.loads(path.read_text())["topics"]
-        before = None if kept == EMBEDDED else Broker.parse(kept)
+        moved = asked is not None and asked.config is not None
+        before = None if kept == EMBEDDED else Broker.parse(kept.partition("?")[0] if moved else kept)
         if asked is not None and not _agrees(asked, before):
             raise BadInputError(
                 f"{str(root)!r} holds a run with its topics in {kept}, not in {url}; use another folder"
             )
+        if before is not None and asked is not None and moved:
+            before = replace(before, config=asked.config)
+            _save(path, before)
         return before
     broker = asked and asked.with_prefix(asked.prefix or f"{pipeline}-{uuid.uuid4().hex[:8]}")
     if broker is not None and (root / "plan.json").exists():
@@ -35,8 +41,12 @@ def chosen_broker(pipeline: str, url: str | None, root: Path) -> Broker | None:
             f"{str(root)!r} holds a run with its topics in {EMBEDDED}, not in {url}; use another folder"
         )
     root.mkdir(parents=True, exist_ok=True)
-    replace_file(path, json.dumps({"topics": broker.url if broker else EMBEDDED}).encode(), durable=True)
+    _save(path, broker)
     return broker
+
+
+def _save(path: Path, broker: Broker | None) -> None:
+    replace_file(path, json.dumps({"topics": broker.url if broker else EMBEDDED}).encode(), durable=True)
 
 
 def _agrees(asked: Broker, before: Broker | None) -> bool:

@@ -51,6 +51,8 @@ class Broker:
         query = parse_qs(parts.query)
         prefix = parts.path.strip("/") or None
         hosts = parts.netloc.split(",")
+        if "@" in parts.netloc:
+            raise BadInputError("user and password belong into a file, kafka://host:port?config=FILE, not into the URL")
         if not url.startswith(SCHEME) or not all(map(_HOST.match, hosts)) or set(query) - {"config"}:
             raise BadInputError(
                 f"topics must be {SCHEME}host:port[,host:port][/prefix][?config=client.properties], got {url!r}"
@@ -88,8 +90,14 @@ def read_properties(path: str | None) -> dict[str, str]:
     """A file of `name=value` lines; what is wrong with it is said without quoting a value."""
     if path is None:
         return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInputError(f"settings of Kafka clients: {path!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise BadInputError(f"settings of Kafka clients: {path!r} is no text in UTF-8") from None
     found = {}
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith(("#", "!")):
             continue
