@@ -9,7 +9,7 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.spark.kafka.choice import chosen_broker
-from sluice.spark.kafka.connection import Broker
+from sluice.spark.kafka.connection import PASSING, Broker, is_passing, patiently
 from sluice.spark.kafka.log import KafkaTopic
 
 SECRET = "correct-horse-battery"
@@ -105,3 +105,19 @@ def test_a_run_with_embedded_topics_does_not_move_to_a_broker(tmp_path: Path) ->
     assert chosen_broker("q5", None, tmp_path) is None
     with pytest.raises(BadInputError, match="topics in folders"):
         chosen_broker("q5", "kafka://a:9092", tmp_path)
+
+
+def test_what_a_broker_says_while_it_restarts_is_waited_out() -> None:
+    kafka = pytest.importorskip("confluent_kafka")
+    assert [name for name in PASSING if not hasattr(kafka.KafkaError, name)] == []
+    fenced = kafka.KafkaError(kafka.KafkaError.FENCED_LEADER_EPOCH)
+    answers = [kafka.KafkaException(fenced), 7]
+
+    def ask() -> int:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    assert patiently(ask) == 7
+    assert not is_passing(kafka.KafkaError(kafka.KafkaError._AUTHENTICATION))

@@ -21,17 +21,36 @@ SCHEME = "kafka://"
 TIMEOUT_S = 30.0
 RETRY_S = 0.2
 PASSING = {
-    "_ALL_BROKERS_DOWN",
-    "_RESOLVE",
-    "_TIMED_OUT",
-    "_TRANSPORT",
-    "_WAIT_COORD",
+    "BROKER_NOT_AVAILABLE",
+    "CONCURRENT_TRANSACTIONS",
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
+    "FENCED_LEADER_EPOCH",
+    "KAFKA_STORAGE_ERROR",
     "LEADER_NOT_AVAILABLE",
+    "NETWORK_EXCEPTION",
+    "NOT_CONTROLLER",
     "NOT_COORDINATOR",
+    "NOT_ENOUGH_REPLICAS",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
     "NOT_LEADER_FOR_PARTITION",
+    "OFFSET_NOT_AVAILABLE",
+    "REPLICA_NOT_AVAILABLE",
+    "REQUEST_TIMED_OUT",
+    "STALE_BROKER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "UNKNOWN_TOPIC_ID",
+    "UNKNOWN_TOPIC_OR_PART",
+    "UNSTABLE_OFFSET_COMMIT",
+    "_ALL_BROKERS_DOWN",
+    "_RESOLVE",
+    "_RETRY",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "_WAIT_CACHE",
+    "_WAIT_COORD",
 }
+"""What a broker may say while it starts, or while another takes over from it."""
 Answer = TypeVar("Answer")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _HOST = re.compile(r"[^\s,:/]+:\d{1,5}\Z")

@@ -51,12 +51,14 @@ def check_query(
     output: Output | None = None,
     pause_s: float = 0.0,
     block_count: int = 60,
+    share: float = 1.0,
     on_rescale: Callable[[Mapping[str, int]], None] = lambda _target: None,
 ) -> QueryCheck:
     """Every `blocks / rescales` blocks all operators get another parallelism while records flow.
 
     A folder that holds a check which was killed goes on with it: blocks that are there are not brought again, and the
-    rescales before them are not done again. `output` reads the sink where it is not an embedded topic.
+    rescales before them are not done again. With a share below 1 it stops bringing blocks there, and is to be killed.
+    `output` reads the sink where it is not an embedded topic.
     """
     output = output or (lambda _: read_output(root, "out"))
     is_resumed = (root / "plan.json").exists()
@@ -71,7 +73,7 @@ def check_query(
     names = engine.graph.names
     engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
-        for number, block in enumerate(blocks):
+        for number, block in enumerate(blocks[: round(len(blocks) * share)]):
             if not _is_new(engine, block, number):
                 continue
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
@@ -82,6 +84,8 @@ def check_query(
                 on_rescale(target)
             append_block(engine, block, number)
             time.sleep(pause_s)
+        if share < 1.0:
+            wait_until(lambda: False, engine, "death")
         flushed = _bring_to_an_end(answer, engine, job, tables, lambda: _is(_result(answer, output(engine)), expected))
     finally:
         count = engine.stop()

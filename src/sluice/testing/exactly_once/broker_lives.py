@@ -1,8 +1,8 @@
 """Standard queries over a broker while drivers are killed with `kill -9` and the broker dies and comes back.
 
-python -m sluice.testing.exactly_once.broker_lives ROOT URL QUERY EVENTS RESCALES SEED is one driver: it brings the
-records that are not there yet, rescales at random, and ends with exit code 0 if a consumer that knows nothing of sluice
-finds exactly the answer of another engine in the output topic.
+python -m sluice.testing.exactly_once.broker_lives ROOT URL QUERY EVENTS RESCALES SEED SHARE is one driver: it brings
+the records that are not there yet, up to this share of all, and rescales at random. One that brings the last ends with
+exit code 0 if a consumer that knows nothing of sluice finds exactly the answer of another engine in the output topic.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from sluice.testing.kafka import read_frame
 LONGEST_LIFE_S = 400.0
 LONGEST_WORK_S = 10.0
 """A driver that is to be killed lives so long beyond its first batch at most."""
-BLOCK_PAUSE_S = 1.0
-"""Between 60 blocks: five drivers that are killed cannot bring them all."""
+BLOCK_PAUSE_S = 1.5
+"""Between 60 blocks, of which each driver brings its share."""
 RESCALED = "rescaled to"
 
 
@@ -60,6 +60,7 @@ def run_lives(lives: Lives, root: Path, broker_home: Path, say: Callable[[str], 
     for number in range(lives.kills + 1):
         began_s = time.monotonic()
         words = [str(root), url, lives.query, str(lives.events), str(lives.rescales), str(lives.seed + number)]
+        words.append(str((number + 1) / (lives.kills + 1)))
         with open(root.with_suffix(f".{number}.log"), "w+") as log:
             driver = subprocess.Popen(
                 [sys.executable, "-m", __spec__.name, *words], start_new_session=True, stdout=log, stderr=log
@@ -111,7 +112,7 @@ def _await_batches(driver: subprocess.Popen[bytes], root: Path, *, since_s: floa
         time.sleep(0.1)
 
 
-def main(root: Path, url: str, query: str, events: int, rescales: int, seed: int) -> None:
+def main(root: Path, url: str, query: str, events: int, rescales: int, seed: int, share: float) -> None:
     broker = Broker.parse(url)
     (answer,) = [one for one in ANSWERS if one.query == query]
     done = check_query(
@@ -124,10 +125,11 @@ def main(root: Path, url: str, query: str, events: int, rescales: int, seed: int
         store=KafkaTopics(broker),
         output=lambda engine: read_frame(broker.bootstrap, broker.name_of("out"), engine.runtime.topics["out"].schema),
         pause_s=BLOCK_PAUSE_S,
+        share=share,
         on_rescale=lambda target: print(RESCALED, target, flush=True),
     )
     print(f"{done.results} results, exact")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7]))
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7]), share=float(sys.argv[7]))
