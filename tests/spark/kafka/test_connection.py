@@ -18,7 +18,8 @@ SECRET = "correct-horse-battery"
 @pytest.fixture
 def properties(tmp_path: Path) -> Path:
     path = tmp_path / "client.properties"
-    path.write_text(f"# of the test\nsecurity.protocol=SASL_SSL\nsasl.username=me\nsasl.password={SECRET}\n")
+    login = f"sasl.mechanisms=PLAIN\nsasl.username=me\nsasl.password={SECRET}\n"
+    path.write_text(f"# of the test\nsecurity.protocol=SASL_SSL\n{login}")
     return path
 
 
@@ -57,6 +58,24 @@ def test_a_broken_file_of_settings_is_not_quoted(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="line 2: expected name=value") as raised:
         Broker.parse(f"kafka://a:9092?config={path}").client()
     assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f"sasl.nonsense={SECRET}", "No such configuration property"),
+        (f"security.protocol={SECRET}", "Invalid value ... for configuration property"),
+        ("security.protocol=SSL\nssl.ca.location=/no/such/file", "ssl.ca.location failed"),
+    ],
+)
+def test_settings_that_no_client_takes_are_one_line_before_anything_starts(line: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(f"{line}\n")
+    with pytest.raises(BadInputError, match=why) as raised:
+        chosen_broker("shop", f"kafka://a:9092?config={path}", tmp_path / "root")
+    assert SECRET not in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "root").exists()
 
 
 def test_a_run_keeps_its_broker_and_prefix(tmp_path: Path) -> None:

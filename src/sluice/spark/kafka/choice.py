@@ -23,6 +23,8 @@ def chosen_broker(pipeline: str, url: str | None, root: Path) -> Broker | None:
     """
     path = root / FILE
     asked = None if url is None else Broker.parse(url)
+    if asked is not None:
+        asked.check()
     if path.exists():
         kept = json.loads(path.read_text())["topics"]
         moved = asked is not None and asked.config is not None

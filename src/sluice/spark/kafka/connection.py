@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.kafka.clients import library
+from sluice.spark.kafka.clients import READING, library
 
 SCHEME = "kafka://"
 TIMEOUT_S = 30.0
@@ -92,6 +92,17 @@ class Broker:
     def address(self) -> tuple[str, str | None]:
         """What a client depends on."""
         return self.bootstrap, self.config
+
+    def check(self) -> None:
+        """Bad input where no client can be made with its settings; values, which may be secret, are not quoted."""
+        kafka = library()
+        try:
+            kafka.Consumer(self.client(**READING)).close()
+        except kafka.KafkaException as error:
+            reason = str(error.args[0].str())
+            for value in read_properties(self.config).values():
+                reason = reason.replace(f'"{value}"', "...")
+            raise BadInputError(f"settings of Kafka clients in {self.config!r}: {reason}") from None
 
     def with_prefix(self, prefix: str) -> Broker:
         return replace(self, prefix=prefix)
