@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ import pytest
 
 from sluice.control.engine import wait
 from sluice.model import Target
-from sluice.spark.kafka.commits import Part, PartWriter, read_markers
+from sluice.spark.kafka.commits import Part, PartWriter, markers_end, read_markers
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaTopic
+from sluice.spark.kafka.sink import part_function
 from sluice.spark.kafka.store import KafkaTopics
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.engine import SparkEngine
@@ -66,6 +68,28 @@ def test_what_a_dead_writer_left_open_is_never_seen(kafka: str) -> None:
             dying.commit(7)
     assert read_values(kafka, "dead.out") == [b"kept", b"written again"]
     assert read_markers(broker) == {part.key: 7, "dead.out|op|4": 7}
+
+
+def test_a_stage_that_runs_again_while_its_first_tasks_commit_writes_nothing_twice(
+    kafka: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = Broker(bootstrap=kafka, prefix="again")
+    for name in ("again.commits", "again.out"):
+        make_topic(kafka, name, 1)
+    # tasks of a stage's second try have attempt number 0 again
+    task = SimpleNamespace(partitionId=lambda: 3, attemptNumber=lambda: 0)
+    monkeypatch.setattr("pyspark.TaskContext.get", lambda: task)
+
+    def run_task(batch_id: int, since: int) -> int:
+        write = part_function(broker, "again.out", "op", batch_id, 1, maybe_written=True, since=since)
+        values = pa.RecordBatch.from_arrays([pa.array([b"%d" % batch_id], pa.binary())], ["value"])
+        (counted,) = write(iter([values]))
+        return int(counted["records"][0].as_py())
+
+    assert run_task(7, markers_end(broker)) == 1
+    since = markers_end(broker)
+    assert [run_task(8, since), run_task(8, since)] == [1, 1]
+    assert read_values(kafka, "again.out") == [b"7", b"8"]
 
 
 def test_a_program_appends_a_batch_once(kafka: str) -> None:

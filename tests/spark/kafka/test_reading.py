@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sluice.spark.kafka import reading
+from sluice.spark.kafka.clients import clients
 from sluice.spark.kafka.connection import Broker
 
 kafka = pytest.importorskip("confluent_kafka")
@@ -54,7 +55,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
         def lent(*_: object, **__: object) -> Iterator[Script]:
             yield Script(*calls)
 
-        monkeypatch.setattr(reading.clients, "lent_consumer", lent)
+        monkeypatch.setattr(clients, "lent_consumer", lent)
 
     return play
 
