@@ -107,6 +107,14 @@ def test_a_password_in_an_address_is_refused_and_not_quoted() -> None:
     assert SECRET not in str(raised.value)
 
 
+def test_a_topic_of_others_is_theirs_even_where_its_name_begins_like_ours() -> None:
+    """Nobody notes the ends of its batches: a reader that waited for them would wait for ever."""
+    theirs = KafkaTopic(Broker(bootstrap="a:9092", prefix="shop"), "shop.orders", is_theirs=True, registered=["map"])
+    again = KafkaTopic.open(theirs.locator)
+    assert (again.is_ours, again.registered, again.name) == (False, ["map"], "shop.orders")
+    assert KafkaTopic.open(KafkaTopic(theirs.broker, "shop.bids").locator).is_ours
+
+
 @pytest.mark.parametrize("content", [None, b"sasl.password=\xff\xfe"])
 def test_settings_that_cannot_be_read_are_one_line(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "client.properties"

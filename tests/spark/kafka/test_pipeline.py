@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 from sluice.control.engine import wait
+from sluice.errors import BadInputError
 from sluice.model import Target
+from sluice.spark.kafka.choice import chosen_broker
 from sluice.spark.kafka.commits import Part, PartWriter, markers_end, read_markers
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaTopic
@@ -90,6 +92,22 @@ def test_a_stage_that_runs_again_while_its_first_tasks_commit_writes_nothing_twi
     since = markers_end(broker)
     assert [run_task(8, since), run_task(8, since)] == [1, 1]
     assert read_values(kafka, "again.out") == [b"7", b"8"]
+
+
+def test_a_prefix_that_another_run_has_used_is_refused(kafka: str, tmp_path: Path) -> None:
+    """Its markers would say of the new run's first batches that they are written: they would be lost."""
+    url = f"kafka://{kafka}/taken"
+    first = chosen_broker("orders", url, tmp_path / "first")
+    assert first is not None
+    for name in ("taken.commits", "taken.out"):
+        make_topic(kafka, name, 1)
+    assert chosen_broker("orders", url, tmp_path / "second") == first
+    with PartWriter(first, Part("taken.out", "op")) as writer:
+        writer.write([{"value": b"done"}], partition=0)
+        writer.commit(0)
+    assert chosen_broker("orders", url, tmp_path / "first") == first
+    with pytest.raises(BadInputError, match=r"'taken' on .* belong to an earlier run"):
+        chosen_broker("orders", url, tmp_path / "third")
 
 
 def test_a_program_appends_a_batch_once(kafka: str) -> None:

@@ -7,9 +7,11 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, SluiceError
 from sluice.files import replace_file
-from sluice.spark.kafka.connection import Broker
+from sluice.spark.kafka.commits import COMMITS, markers_end
+from sluice.spark.kafka.connection import Broker, patiently
+from sluice.spark.kafka.log import partition_count
 
 FILE = "topics.json"
 EMBEDDED = "folders"
@@ -42,9 +44,25 @@ def chosen_broker(pipeline: str, url: str | None, root: Path) -> Broker | None:
         raise BadInputError(
             f"{str(root)!r} holds a run with its topics in {EMBEDDED}, not in {url}; use another folder"
         )
+    if asked is not None and asked.prefix is not None:
+        _check_unused(asked)
     root.mkdir(parents=True, exist_ok=True)
     _save(path, broker)
     return broker
+
+
+def _check_unused(broker: Broker) -> None:
+    """The markers of another run would say of the first batches of this one that they are written already."""
+    commits = broker.name_of(COMMITS)
+    try:
+        is_used = patiently(lambda: partition_count(broker, commits)) and markers_end(broker) > 0
+    except SluiceError as error:
+        raise BadInputError(f"no broker answers at {broker.bootstrap!r}: {error}") from error
+    if is_used:
+        raise BadInputError(
+            f"topics that begin with {broker.prefix!r} on {broker.bootstrap} belong to an earlier run: go on with its "
+            f"--root, take another prefix, or delete them ({commits!r} at least)"
+        )
 
 
 def _save(path: Path, broker: Broker | None) -> None:
