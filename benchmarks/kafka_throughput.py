@@ -114,7 +114,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="one round over fewer records")
     short = parser.parse_args().short
-    total, rounds = (1_000_000, 1) if short else (2_000_000, 2)
+    # fewer records would be two or three batches
+    total, rounds = (4_000_000, 1) if short else (4_000_000, 2)
     spark = open_session("throughput", threads=CORES, settings=session_settings()).spark
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
