@@ -218,7 +218,9 @@ def run_command(
         shadows=shadow_policies(shadow or (), slo),
     )
     store = MemoryStore(memory, policy) if memory else None
-    page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
+    page: NoPage = NoPage()
+    if dashboard:
+        page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline, objective_s=slo)
     if engine == "spark" and recommends_sizes(spec.policy):
         raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
     with page:
