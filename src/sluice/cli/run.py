@@ -38,6 +38,7 @@ from sluice.spark.placed.cluster import check_master
 
 if TYPE_CHECKING:
     from sluice.lab.placing import PlacementSetup
+    from sluice.lab.spark_nodes import NodeSetup
     from sluice.lab.spark_placing import SparkPlacement
 
 
@@ -54,6 +55,13 @@ class EngineDefaults:
 ENGINE_DEFAULTS = {
     "sim": EngineDefaults(15.0, dict(THESIS_GUARDS)),
     "spark": EngineDefaults(10.0, {"max_slots": 24, "cooldown_s": 20.0}, DEFAULT_DURATION_S, fits_pattern=True),
+}
+NODE_OPTIONS = {
+    "default_type": "node-type",
+    "start": "node-start",
+    "stop": "node-stop",
+    "listing": "node-list",
+    "most": "most-nodes",
 }
 Settings = list[str] | None
 
@@ -111,6 +119,23 @@ def run_command(
     master: Annotated[
         str | None, typer.Option(help="Spark: a cluster's master, spark://HOST:PORT; default: Spark in this process.")
     ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZES",
+            help="Spark: start and stop nodes of these sizes (a price table, see 'sluice sizes') on the --master.",
+        ),
+    ] = None,
+    node_type: Annotated[
+        str | None, typer.Option(help="Size of an instance where the policy recommends none; default: the middle one.")
+    ] = None,
+    node_start: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Starts a node of {type} and prints its HOST; default: workers here."),
+    ] = None,
+    node_stop: Annotated[str | None, typer.Option(metavar="COMMAND", help="Stops {node}.")] = None,
+    node_list: Annotated[str | None, typer.Option(metavar="COMMAND", help="Lists the nodes there are.")] = None,
+    most_nodes: Annotated[int | None, typer.Option(help="Most nodes at a time; default: no limit.")] = None,
     cluster: Annotated[
         Settings,
         typer.Option(
@@ -172,6 +197,9 @@ def run_command(
     On Spark: sluice run wordcount --engine spark --duration 300. Ctrl-C stops between two batches; with
     --root the same command goes on where it was.
 
+    With --nodes instances have sizes: sluice run q1 --engine spark --master spark://HOST:PORT --nodes sizes.json
+    --policy qescalor. Nodes are started before they are needed, and drained when they are not.
+
     On a cluster (see 'sluice cluster'): sluice run q5 --engine spark --master spark://HOST:PORT --root /shared/q5
     --placement caps. The folder must be one that all workers share.
 
@@ -187,6 +215,17 @@ def run_command(
         for option, value in (("--master", master), ("--topics", topics), ("--trigger", trigger)):
             if value is not None:
                 raise BadInputError(f"{option} is for --engine spark, got --engine {engine}")
+    sized = _nodes(
+        nodes,
+        engine=engine,
+        master=master,
+        placement=placement,
+        default_type=node_type,
+        start=node_start,
+        stop=node_stop,
+        listing=node_list,
+        most=most_nodes,
+    )
     of_workers = parse_settings(cluster or (), "--cluster")
     placing = _placing(placement, of_workers) if engine == "sim" else None
     on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
@@ -195,7 +234,7 @@ def run_command(
     guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
     chosen = {
         "pipeline": (pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
-        "policy": (policy, parse_settings(settings or ())),
+        "policy": (policy, _policy_settings(policy, parse_settings(settings or ()), nodes)),
         "workload": (workload, parse_settings(workload_set or (), "--workload-set")),
     }
     driven = workloads.create(*chosen["workload"])
@@ -219,8 +258,12 @@ def run_command(
     )
     store = MemoryStore(memory, policy) if memory else None
     page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
-    if engine == "spark" and recommends_sizes(spec.policy):
-        raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
+    if sized is not None:
+        sized.check_policy(policy, spec.policy)
+    elif engine == "spark" and recommends_sizes(spec.policy):
+        raise BadInputError(
+            f"policy {policy!r} recommends instance sizes, which --engine spark applies with --nodes only"
+        )
     with page:
         if engine == "spark":
             named = {"topics": topics, "trigger": trigger}
@@ -234,7 +277,7 @@ def run_command(
                     raise BadInputError("--spark-set elastic=true needs a --placement, which says who is idle")
                 on_spark = replace(on_spark, elastic=True)
             with working_folder(root, resume=resume) as folder:
-                where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
+                where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark, nodes=sized)
                 recorded = run_on_spark(
                     spec,
                     where,
@@ -298,6 +341,32 @@ def _placing_on_spark(
         raise BadInputError("--placement on Spark needs workers: --master spark://HOST:PORT, see 'sluice cluster up'")
     units = units_of(read_profile(profile)) if profile else {}
     return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"), units=units)
+
+
+def _nodes(
+    types: str | None, *, engine: str, master: str | None, placement: str | None, **options: Any
+) -> NodeSetup | None:
+    """Checked before anything starts."""
+    if types is None:
+        for name, value in options.items():
+            if value is not None:
+                raise BadInputError(f"--{NODE_OPTIONS[name]} needs --nodes, the sizes there are; got {value!r}")
+        return None
+    if engine != "spark" or master is None:
+        raise BadInputError(f"--nodes are for --engine spark with --master spark://HOST:PORT, got --nodes {types}")
+    if placement is not None:
+        raise BadInputError(f"with --nodes an instance is a node: no --placement, got {placement!r}")
+    from sluice.lab.spark_nodes import node_setup
+
+    return node_setup(types, **options)
+
+
+def _policy_settings(policy: str, given: dict[str, str], types: str | None) -> dict[str, str]:
+    if types is None:
+        return given
+    from sluice.lab.spark_nodes import with_prices
+
+    return with_prices(given, policy, types)
 
 
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:

@@ -70,6 +70,15 @@ class NodePool:
         self._events: list[str] = []
         self._absent_since_s: dict[str, float] = {}
 
+    def begin(self, counts: Mapping[str, int]) -> None:
+        """The first nodes; whatever keeps one of them from starting is raised: there is nothing to run on without."""
+        for name, count in counts.items():
+            for _ in range(count):
+                if not self._try_start(name):
+                    raise SluiceError(f"{sum(counts.values())} nodes are needed to begin with, {self.most} are allowed")
+        for start in self._starts:
+            start.node = start.answer.result()
+
     def reconcile(self, missing: Mapping[str, int], release: Collection[str] = ()) -> None:
         """Request nodes until so many of every type are to come; drain those that the caller gives nothing to do."""
         for name in release:

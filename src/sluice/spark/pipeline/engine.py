@@ -43,8 +43,8 @@ class SparkEngine:
     With a `master` the slots are the cores of its executors, one executor per worker; `slots` then only limits how many
     of them are used. `places` puts every task on the worker that the target's placement says; `elastic` has executors
     requested and released as the placement needs them; where the cluster `grows` a target may need more slots than
-    there are yet, and tasks take turns until then; `capacity` (cpu, io, net) is that of every worker, for whoever computes
-    placements.
+    there are yet, and tasks take turns until then; `capacity` (cpu, io, net) is that of every worker, for whoever
+    computes placements.
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
