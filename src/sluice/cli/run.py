@@ -387,8 +387,9 @@ def _show(summary: Summary, out: Path | None, as_json: bool) -> None:
     table = Table("metric", "value")
     figures: dict[str, Any] = json.loads(summary.model_dump_json())
     for name, value in figures.items():
-        shown = "unknown" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
-        if not (name == "placement_followed" and value is None):
+        digits = 4 if name == "price" else 3
+        shown = "unknown" if value is None else f"{value:,.{digits}f}" if isinstance(value, float) else f"{value:,}"
+        if not (name in ("placement_followed", "price") and value is None):
             table.add_row(name, shown)
     console = Console()
     console.print(table)
