@@ -13,6 +13,7 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
+from sluice.cli.node_options import DefaultType, MostNodes, NodeList, Nodes, NodeStart, NodeStop, chosen_nodes
 from sluice.cli.run_engines import Where, run_on_spark, run_simulated
 from sluice.cli.run_page import NoPage, RunPage
 from sluice.cli.settings import parse_settings
@@ -38,7 +39,6 @@ from sluice.spark.placed.cluster import check_master
 
 if TYPE_CHECKING:
     from sluice.lab.placing import PlacementSetup
-    from sluice.lab.spark_nodes import NodeSetup
     from sluice.lab.spark_placing import SparkPlacement
 
 
@@ -55,13 +55,6 @@ class EngineDefaults:
 ENGINE_DEFAULTS = {
     "sim": EngineDefaults(15.0, dict(THESIS_GUARDS)),
     "spark": EngineDefaults(10.0, {"max_slots": 24, "cooldown_s": 20.0}, DEFAULT_DURATION_S, fits_pattern=True),
-}
-NODE_OPTIONS = {
-    "default_type": "node-type",
-    "start": "node-start",
-    "stop": "node-stop",
-    "listing": "node-list",
-    "most": "most-nodes",
 }
 Settings = list[str] | None
 
@@ -119,23 +112,12 @@ def run_command(
     master: Annotated[
         str | None, typer.Option(help="Spark: a cluster's master, spark://HOST:PORT; default: Spark in this process.")
     ] = None,
-    nodes: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZES",
-            help="Spark: start and stop nodes of these sizes (a price table, see 'sluice sizes') on the --master.",
-        ),
-    ] = None,
-    node_type: Annotated[
-        str | None, typer.Option(help="Size of an instance where the policy recommends none; default: the middle one.")
-    ] = None,
-    node_start: Annotated[
-        str | None,
-        typer.Option(metavar="COMMAND", help="Starts a node of {type} and prints its HOST; default: workers here."),
-    ] = None,
-    node_stop: Annotated[str | None, typer.Option(metavar="COMMAND", help="Stops {node}.")] = None,
-    node_list: Annotated[str | None, typer.Option(metavar="COMMAND", help="Lists the nodes there are.")] = None,
-    most_nodes: Annotated[int | None, typer.Option(help="Most nodes at a time; default: no limit.")] = None,
+    nodes: Nodes = None,
+    node_type: DefaultType = None,
+    node_start: NodeStart = None,
+    node_stop: NodeStop = None,
+    node_list: NodeList = None,
+    most_nodes: MostNodes = None,
     cluster: Annotated[
         Settings,
         typer.Option(
@@ -215,17 +197,18 @@ def run_command(
         for option, value in (("--master", master), ("--topics", topics), ("--trigger", trigger)):
             if value is not None:
                 raise BadInputError(f"{option} is for --engine spark, got --engine {engine}")
-    sized = _nodes(
+    sized = chosen_nodes(
         nodes,
-        engine=engine,
-        master=master,
-        placement=placement,
-        default_type=node_type,
-        start=node_start,
-        stop=node_stop,
-        listing=node_list,
-        most=most_nodes,
+        node_type=node_type,
+        node_start=node_start,
+        node_stop=node_stop,
+        node_list=node_list,
+        most_nodes=most_nodes,
     )
+    if sized is not None and (engine != "spark" or master is None):
+        raise BadInputError(f"--nodes are for --engine spark with --master spark://HOST:PORT, got --nodes {nodes}")
+    if sized is not None and placement is not None:
+        raise BadInputError(f"with --nodes an instance is a node: no --placement, got {placement!r}")
     of_workers = parse_settings(cluster or (), "--cluster")
     placing = _placing(placement, of_workers) if engine == "sim" else None
     on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
@@ -240,7 +223,7 @@ def run_command(
     driven = workloads.create(*chosen["workload"])
     duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
-        pipeline=_pipeline(*chosen["pipeline"], profile=profile if engine == "sim" else None),
+        pipeline=pipeline_of(*chosen["pipeline"], profile=profile if engine == "sim" else None),
         policy=create_aiming(*chosen["policy"], slo),
         workload=driven,
         choices={kind: Choice(name=n, settings=s) for kind, (n, s) in chosen.items()},
@@ -299,7 +282,7 @@ def run_command(
             page.stay()
 
 
-def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
+def pipeline_of(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
     if ".py" in name:
         return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
     definition = pipelines.create(name, settings)
@@ -341,24 +324,6 @@ def _placing_on_spark(
         raise BadInputError("--placement on Spark needs workers: --master spark://HOST:PORT, see 'sluice cluster up'")
     units = units_of(read_profile(profile)) if profile else {}
     return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"), units=units)
-
-
-def _nodes(
-    types: str | None, *, engine: str, master: str | None, placement: str | None, **options: Any
-) -> NodeSetup | None:
-    """Checked before anything starts."""
-    if types is None:
-        for name, value in options.items():
-            if value is not None:
-                raise BadInputError(f"--{NODE_OPTIONS[name]} needs --nodes, the sizes there are; got {value!r}")
-        return None
-    if engine != "spark" or master is None:
-        raise BadInputError(f"--nodes are for --engine spark with --master spark://HOST:PORT, got --nodes {types}")
-    if placement is not None:
-        raise BadInputError(f"with --nodes an instance is a node: no --placement, got {placement!r}")
-    from sluice.lab.spark_nodes import node_setup
-
-    return node_setup(types, **options)
 
 
 def _policy_settings(policy: str, given: dict[str, str], types: str | None) -> dict[str, str]:

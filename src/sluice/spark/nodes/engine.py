@@ -63,6 +63,7 @@ class SizedEngine:
             lambda: self._workers.workers,
             self._workers.active_tasks,
             lambda ids: internals.decommission_executors(inner.spark, ids),
+            inner.clock.now_s,
         )
         self._graph = Graph(
             operators=tuple(one.model_copy(update={"min_parallelism": 1}) for one in inner.graph.operators),

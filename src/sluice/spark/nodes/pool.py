@@ -100,6 +100,10 @@ class NodePool:
         nodes += [start.node for start in self._starts if start.node is not None]
         return sum(node.type == type_name for node in nodes)
 
+    @property
+    def is_releasing(self) -> bool:
+        return bool(self.draining or self._stops)
+
     def is_available(self, type_name: str) -> bool:
         return self.now_s() >= self._known[type_name].until_s
 
