@@ -47,6 +47,7 @@ class Reconciliation(Frozen):
 
     requested: dict[Name, Count]
     observed: dict[Name, Count]
+    sizes: dict[Name, InstanceMix] = Field(default_factory=dict, description="what is there, of an engine with sizes")
     changes: dict[Name, OperatorChange] = Field(default_factory=dict)
     downtime_s: NonNegative = Field(0.0, description="longest time an operator stood still for it")
     detail: str | None = None

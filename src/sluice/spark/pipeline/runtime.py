@@ -168,6 +168,8 @@ class Runtime:
         moves = self.placing.apply(
             wanted, self.parallelism, {name: one.state.state_partitions for name, one in self.queries.items()}, workers
         )
+        for name, query in self.queries.items():
+            query.set_weights(self.placing.task_weights(name))
         if moves.total or before != self.placing.in_force:
             self._save()
         return moves
