@@ -22,7 +22,6 @@ from sluice.spark.attach.application import ExecutorInfo, choose_to_remove
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DRIVER = "driver"
 REQUEST_AGAIN_S = 5.0
 GAP_PATIENCE_S = 30.0
 """How long a surplus waits for a moment without jobs; queries that overlap all the time may have none."""
@@ -67,7 +66,7 @@ class ClusterExecutors:
                 added_s=summary["addTime"] / 1000,
             )
             for summary in summaries
-            if summary["id"] != DRIVER and summary["isActive"] and summary["id"] not in self._leaving
+            if summary["id"] != internals.DRIVER and summary["isActive"] and summary["id"] not in self._leaving
         ]
 
     def has_jobs(self) -> bool:
