@@ -126,6 +126,37 @@ def test_the_output_of_an_operator_is_forecast_for_the_one_behind_it():
     assert found["now"] == [1, 1]
 
 
+def two_operators(time_s, load, sizes, rates=(100.0, 400.0)):
+    cores = sum(count * {"small": 1, "large": 4}[size] for size, count in sizes.items())
+    metrics = [
+        {"parallelism": sum(sizes.values()), "sizes": sizes, "input_rate": load, "busy": min(1, load / rate / cores)}
+        | {"true_input_rate": rate * cores, "output_rate": load, "lag": 0.0}
+        for rate in rates
+    ]
+    first, second = metrics
+    seen = job("first>second", time_s=time_s, first=first | {"arrival_rate": load}, second=second)
+    return seen.model_copy(update={"node_types": types()})
+
+
+def test_operators_that_share_nodes_get_one_mix_for_the_whole_job(prices):
+    """100 records/s take all of a core of the first and a quarter of the second: 1.25 cores, 7.5 for 600."""
+    policy = qescalor(prices=prices, season_s=0, share_nodes=True)
+    decision, memory = policy.decide(two_operators(0, 600.0, {"small": 2}), EMPTY_MEMORY)
+    assert decision.shared_nodes
+    assert decision.sizes == {"first": {"large": 2}, "second": {"large": 2}}
+    assert "job 2 small -> 2 large" in decision.reason
+    assert decision.reason.endswith("shared by all 2 operators")
+    decision, _ = policy.decide(two_operators(30, 600.0, {"small": 2}), json.loads(json.dumps(memory)))
+    assert decision.is_hold
+    apart, _ = qescalor(prices=prices, season_s=0).decide(two_operators(0, 600.0, {"small": 2}), EMPTY_MEMORY)
+    assert apart.sizes == {"first": {"small": 2, "large": 1}, "second": {"small": 2}}
+
+
+def test_sharing_needs_sizes():
+    with pytest.raises(ValueError, match="share_nodes needs sizes to choose among, got prices 'one-size'"):
+        qescalor(share_nodes=True)
+
+
 def test_of_every_size_the_most_that_is_needed_before_one_comes():
     mixes = [{"a": 1}, {"a": 2, "b": 1}, {"a": 3, "b": 4}]
     assert ahead_of_time(mixes, [-10, 20, 50], {"a": 20, "b": 10}) == {"a": 2}

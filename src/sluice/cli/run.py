@@ -241,6 +241,8 @@ def run_command(
     )
     store = MemoryStore(memory, policy) if memory else None
     page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
+    if sized is None and getattr(spec.policy, "share_nodes", False):
+        raise BadInputError("share_nodes=true needs --nodes: only there do operators share nodes")
     if sized is not None:
         sized.check_policy(policy, spec.policy)
     elif engine == "spark" and recommends_sizes(spec.policy):

@@ -46,12 +46,12 @@ class NodeSetup:
 
     def pool(self, master: str, root: Path, operators: int) -> NodePool:
         """With the first nodes started: those that an earlier run in the folder had, else one for every operator."""
-        from sluice.spark.nodes.engine import saved_mixes
+        from sluice.spark.nodes.engine import saved_sizes
         from sluice.spark.nodes.pool import NodePool
-        from sluice.spark.nodes.shares import counts_of
+        from sluice.spark.nodes.shares import nodes_needed
 
-        saved = saved_mixes(root)
-        first = counts_of(saved) if saved else {self.default_type: operators}
+        saved = saved_sizes(root)
+        first = nodes_needed(saved.sizes, shared=saved.shared_nodes) if saved else {self.default_type: operators}
         if unknown := sorted(first.keys() - {one.name for one in self.types}):
             raise BadInputError(f"the run in {str(root)!r} had nodes of type {unknown[0]!r}, which --nodes has not")
         pool = NodePool(self.provider(master, root), most=self.most)

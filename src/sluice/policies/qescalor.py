@@ -25,6 +25,7 @@ from sluice.registry import parameter
 with needs_extra("policy 'qescalor'", "learning"):
     from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_within
     from sluice.learning.sampled_sizes import SampledSizes, load_samples
+    from sluice.learning.shared_nodes import JOB, joined
 
 MAX_MIXES = 200_000
 SLACK = 1.05
@@ -46,7 +47,8 @@ class QEScalor:
     keeps up to date. With `samples` they come from a model instead, which is refitted when production contradicts it;
     sizes whose rates are guesses then are sampled again, one per epoch with an instance beside those planned.
     Instances are requested so long before their epoch as the engine has seen them take to come (`lead_s` where it does
-    not tell). A size that cannot be had is left out of the plan, which is made again at once.
+    not tell). A size that cannot be had is left out of the plan, which is made again at once. With `share_nodes` all
+    operators run on all nodes, and one plan chooses them for the whole job.
     """
 
     horizon: int = parameter(8, "epochs to plan ahead")
@@ -64,6 +66,7 @@ class QEScalor:
     startup_cost_s: float = parameter(120.0, "starting an instance costs as much as running one core this long")
     shutdown_cost_s: float = parameter(30.0, "stopping an instance, likewise")
     lead_s: float = parameter(0.0, "time an instance takes to come, for engines that do not measure it")
+    share_nodes: bool = parameter(False, "operators share nodes, chosen for all of them together")
     forecast_output: bool = parameter(
         False, "plan with what operators put out per record forecast by epochs too, not with the ratio of now"
     )
@@ -82,6 +85,8 @@ class QEScalor:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 < self.target_utilisation <= 1:
             raise ValueError(f"target_utilisation must be in (0, 1], got {self.target_utilisation}")
+        if self.share_nodes and not self.recommends_sizes:
+            raise ValueError(f"share_nodes needs sizes to choose among, got prices {self.prices!r}")
         if self.samples and self.performance:
             raise ValueError(f"samples and performance exclude each other, got {self.samples!r}, {self.performance!r}")
         _ = self.sizes, load_profile(self.performance), load_samples(self.samples), self.epochs
@@ -168,9 +173,15 @@ class QEScalor:
             name: self._options(name, sampled, factors[name], unavailable(types) - running[name].keys())
             for name in known
         }
-        short = [
-            name for name in known if (arriving[name] or [0.0])[0] > _capacity(expected[name], options[name]) * SLACK
-        ]
+        present = {name: [(arriving[name] or [0.0])[0]] for name in known}
+        if self.share_nodes:
+            if unknown := [name for name in running if name not in known]:
+                return Recommendation.hold(f"qescalor: nodes are shared and {listing(unknown)} is not known yet"), kept
+            present, _ = _joined(present, options)
+            known, options = _joined(known, options)
+            running = {JOB: dict(next(iter(running.values())))}
+            expected = {JOB: self._expected(JOB, running[JOB], observation, memory)}
+        short = [name for name in known if present[name][0] > _capacity(expected[name], options[name]) * SLACK]
         refused = sorted(
             {
                 size
@@ -217,13 +228,15 @@ class QEScalor:
         measures: dict[str, float],
         kept: dict[str, Any],
     ) -> tuple[Recommendation, Memory]:
+        sizes = dict.fromkeys(observation.operators, mixes[JOB]) if self.share_nodes else mixes
         recommendation = Recommendation(
-            parallelism={name: sum(mix.values()) for name, mix in mixes.items()},
-            sizes=mixes if self.recommends_sizes else {},
-            reason=why,
+            parallelism={name: sum(mix.values()) for name, mix in sizes.items()},
+            sizes=sizes if self.recommends_sizes else {},
+            shared_nodes=self.share_nodes,
+            reason=f"{why}, shared by all {len(sizes)} operators" if self.share_nodes else why,
             measures=measures,
         )
-        return recommendation, kept | {"mixes": mixes, "requested": mixes, "acted_s": observation.time_s}
+        return recommendation, kept | {"mixes": sizes, "requested": mixes, "acted_s": observation.time_s}
 
     def _expected(self, name: str, running: InstanceMix, observation: Observation, memory: Memory) -> InstanceMix:
         acted_s = memory.get("acted_s")
@@ -434,6 +447,13 @@ class QEScalor:
 def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
     """The size nearest to one core: what an instance is when no size was chosen."""
     return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
+
+
+def _joined(
+    loads: Mapping[str, list[float]], options: Mapping[str, Sequence[SizeOption]]
+) -> tuple[dict[str, list[float]], dict[str, list[SizeOption]]]:
+    needed, usable = joined(loads, options)
+    return {JOB: needed}, {JOB: usable}
 
 
 def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:
