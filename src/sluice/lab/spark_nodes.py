@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sluice.spark.pipeline.engine import SparkEngine
 
 NODES_FOLDER = "nodes"
+NODES_FILE = "nodes.json"
+LEAST_PATIENCE_S, PATIENCE = 120.0, 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,9 +41,14 @@ class NodeSetup:
         if self.most is not None and self.most < 1:
             raise BadInputError(f"--most-nodes must be at least 1, got {self.most}")
 
+    @property
+    def patience_s(self) -> float:
+        """How long what was requested may take to come before the target becomes what is there."""
+        return max(LEAST_PATIENCE_S, PATIENCE * max(one.start_s for one in self.types))
+
     def provider(self, master: str, root: Path) -> NodeProvider:
         if self.commands is not None:
-            return CommandNodes(self.commands, self.types, master)
+            return CommandNodes(self.commands, self.types, master, root / NODES_FILE)
         return LocalNodes(master, self.types, root / NODES_FOLDER)
 
     def pool(self, master: str, root: Path, operators: int) -> NodePool:
