@@ -170,3 +170,29 @@ def test_of_every_size_the_most_that_is_needed_before_one_comes():
 def test_what_was_requested_counts_while_it_can_still_come(waited_s, available, expected):
     offered = {"a": NodeTypeMetrics(nodes=0, start_s=30, available=available)}
     assert expected_mix({"a": 2}, {"a": 1}, offered, waited_s) == expected
+
+
+def test_a_contradicted_size_is_sampled_again_once_its_node_is_there(prices, tmp_path):
+    """Both sizes do half of what their samples say; the large one is measured as soon as one has come."""
+    path = tmp_path / "samples.json"
+    sized = {size["name"]: size for size in SIZES}
+    path.write_text(
+        json.dumps({"op": [{"size": sized["small"], "rate": 100.0}, {"size": sized["large"], "rate": 400.0}]})
+    )
+    policy = qescalor(prices=prices, samples=str(path), season_s=0)
+    decision, memory = policy.decide(window(0, 45.0, {"small": 1}, rate=50.0), EMPTY_MEMORY)
+    assert memory["sampled"]["op"]["stale"] == ["large"]
+    assert decision.sizes == {"op": {"small": 1, "large": 1}}
+    decision, memory = policy.decide(window(30, 45.0, {"small": 1}, rate=50.0), memory)
+    assert decision.is_hold
+    assert memory["sampled"]["op"]["base_rate"] is not None, "its node is still to come"
+    there = window(45, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    metrics = there.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 170.0}})
+    _, memory = policy.decide(there.model_copy(update={"operators": {"op": metrics}}), memory)
+    assert memory["sampled"]["op"]["readings"] == [170.0]
+    later = window(EPOCH_S, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    metrics = later.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 190.0}})
+    decision, memory = policy.decide(later.model_copy(update={"operators": {"op": metrics}}), memory)
+    rates = {one["size"]["name"]: one["rate"] for one in memory["sampled"]["op"]["samples"]}
+    assert rates == {"small": pytest.approx(50.0), "large": pytest.approx(180.0)}
+    assert decision.sizes == {"op": {"small": 1}}
