@@ -77,6 +77,10 @@ def refusal(capsys, *arguments: str) -> str:
         ),
         (["q1", "--nodes", "example"], "--nodes are for --engine spark with --master spark://HOST:PORT"),
         (["q1", "--engine", "spark", "--nodes", "example"], "--nodes are for --engine spark with --master"),
+        (
+            ["q1", "--policy", "qescalor", "--set", "prices=example", "--set", "share_nodes=true"],
+            "share_nodes=true needs --nodes",
+        ),
         (["q1", "--node-start", "x"], "--node-start needs --nodes, the sizes there are; got 'x'"),
         ([*ON_NODES, "--placement", "caps"], "with --nodes an instance is a node: no --placement, got 'caps'"),
         ([*ON_NODES, "--node-type", "huge"], "unknown node type 'huge'; known: large, medium, micro, nano"),

@@ -126,6 +126,37 @@ def test_the_output_of_an_operator_is_forecast_for_the_one_behind_it():
     assert found["now"] == [1, 1]
 
 
+def two_operators(time_s, load, sizes, rates=(100.0, 400.0)):
+    cores = sum(count * {"small": 1, "large": 4}[size] for size, count in sizes.items())
+    metrics = [
+        {"parallelism": sum(sizes.values()), "sizes": sizes, "input_rate": load, "busy": min(1, load / rate / cores)}
+        | {"true_input_rate": rate * cores, "output_rate": load, "lag": 0.0}
+        for rate in rates
+    ]
+    first, second = metrics
+    seen = job("first>second", time_s=time_s, first=first | {"arrival_rate": load}, second=second)
+    return seen.model_copy(update={"node_types": types()})
+
+
+def test_operators_that_share_nodes_get_one_mix_for_the_whole_job(prices):
+    """100 records/s take all of a core of the first and a quarter of the second: 1.25 cores, 7.5 for 600."""
+    policy = qescalor(prices=prices, season_s=0, share_nodes=True)
+    decision, memory = policy.decide(two_operators(0, 600.0, {"small": 2}), EMPTY_MEMORY)
+    assert decision.shared_nodes
+    assert decision.sizes == {"first": {"large": 2}, "second": {"large": 2}}
+    assert "job 2 small -> 2 large" in decision.reason
+    assert decision.reason.endswith("shared by all 2 operators")
+    decision, _ = policy.decide(two_operators(30, 600.0, {"small": 2}), json.loads(json.dumps(memory)))
+    assert decision.is_hold
+    apart, _ = qescalor(prices=prices, season_s=0).decide(two_operators(0, 600.0, {"small": 2}), EMPTY_MEMORY)
+    assert apart.sizes == {"first": {"small": 2, "large": 1}, "second": {"small": 2}}
+
+
+def test_sharing_needs_sizes():
+    with pytest.raises(ValueError, match="share_nodes needs sizes to choose among, got prices 'one-size'"):
+        qescalor(share_nodes=True)
+
+
 def test_of_every_size_the_most_that_is_needed_before_one_comes():
     mixes = [{"a": 1}, {"a": 2, "b": 1}, {"a": 3, "b": 4}]
     assert ahead_of_time(mixes, [-10, 20, 50], {"a": 20, "b": 10}) == {"a": 2}
@@ -139,3 +170,29 @@ def test_of_every_size_the_most_that_is_needed_before_one_comes():
 def test_what_was_requested_counts_while_it_can_still_come(waited_s, available, expected):
     offered = {"a": NodeTypeMetrics(nodes=0, start_s=30, available=available)}
     assert expected_mix({"a": 2}, {"a": 1}, offered, waited_s) == expected
+
+
+def test_a_contradicted_size_is_sampled_again_once_its_node_is_there(prices, tmp_path):
+    """Both sizes do half of what their samples say; the large one is measured as soon as one has come."""
+    path = tmp_path / "samples.json"
+    sized = {size["name"]: size for size in SIZES}
+    path.write_text(
+        json.dumps({"op": [{"size": sized["small"], "rate": 100.0}, {"size": sized["large"], "rate": 400.0}]})
+    )
+    policy = qescalor(prices=prices, samples=str(path), season_s=0)
+    decision, memory = policy.decide(window(0, 45.0, {"small": 1}, rate=50.0), EMPTY_MEMORY)
+    assert memory["sampled"]["op"]["stale"] == ["large"]
+    assert decision.sizes == {"op": {"small": 1, "large": 1}}
+    decision, memory = policy.decide(window(30, 45.0, {"small": 1}, rate=50.0), memory)
+    assert decision.is_hold
+    assert memory["sampled"]["op"]["base_rate"] is not None, "its node is still to come"
+    there = window(45, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    metrics = there.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 170.0}})
+    _, memory = policy.decide(there.model_copy(update={"operators": {"op": metrics}}), memory)
+    assert memory["sampled"]["op"]["readings"] == [170.0]
+    later = window(EPOCH_S, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    metrics = later.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 190.0}})
+    decision, memory = policy.decide(later.model_copy(update={"operators": {"op": metrics}}), memory)
+    rates = {one["size"]["name"]: one["rate"] for one in memory["sampled"]["op"]["samples"]}
+    assert rates == {"small": pytest.approx(50.0), "large": pytest.approx(180.0)}
+    assert decision.sizes == {"op": {"small": 1}}

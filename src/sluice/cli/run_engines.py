@@ -67,7 +67,7 @@ def run_on_spark(
         engine, initial = spark_engine(
             spec, where.settings, root, master=where.master, placement=placement, nodes=where.nodes
         )
-    if where.master is not None and not slots_given:
+    if where.master is not None and where.nodes is None and not slots_given:
         # workers come and go: how many slots they have is reviewed every cycle
         spec = replace(spec, guards=replace(spec.guards, max_slots=where.settings.slots))
     workers = cluster_of(engine)
@@ -92,6 +92,7 @@ def run_on_spark(
                     on_report=view.add,
                     should_stop=interrupted.is_set,
                     switches=page.switches,
+                    fulfil_within_s=where.nodes.patience_s if where.nodes else None,
                 )
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)

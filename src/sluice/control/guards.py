@@ -103,8 +103,10 @@ class Guards:
         counts = self._fit(counts, situation.graph, notes)
         counts = _without_shortages(counts, situation, notes)
         sizes = _fitted_sizes({**current.sizes, **recommendation.sizes}, counts, notes)
-        unmoved = counts == current.parallelism and sizes == current.sizes
-        target = Target(parallelism=counts, sizes=sizes, placement=current.placement if unmoved else None)
+        shares = recommendation.shared_nodes if recommendation.sizes else current.shared_nodes
+        unmoved = counts == current.parallelism and sizes == current.sizes and shares == current.shared_nodes
+        placement = current.placement if unmoved else None
+        target = Target(parallelism=counts, sizes=sizes, shared_nodes=shares, placement=placement)
         cooling_s = self.cooling_s(situation.time_s, situation.last_action_s)
         cooling = cooling_s > 0 and target != current
         if cooling:

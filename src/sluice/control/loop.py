@@ -234,6 +234,10 @@ class Loop:
         answer = self.decider.ask(_later(observation, self._remembered_s), self._memory)
         if answer.recommendation.sizes and "sizes" not in self.engine.abilities:
             return refused("the policy recommends instance sizes, which this engine cannot apply", self._memory)
+        if answer.recommendation.shared_nodes and "shared_nodes" not in self.engine.abilities:
+            return refused(
+                "the policy recommends nodes that operators share, which this engine cannot apply", self._memory
+            )
         if self.store and answer.memory != self._memory and (problem := self.store.problem(answer.memory)):
             return refused(f"the policy's memory cannot be saved: {problem}", self._memory)
         return answer

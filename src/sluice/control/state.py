@@ -81,6 +81,7 @@ class LoopState:
             target = Target(
                 parallelism={**target.parallelism, **failed},
                 sizes={name: mix for name, mix in target.sizes.items() if name not in failed},
+                shared_nodes=target.shared_nodes,
                 placement=None if target.placement and not _places(target, failed) else target.placement,
             )
         return replace(
@@ -125,7 +126,7 @@ class LoopState:
         sizes = {name: mix for name, mix in mixes.items() if sum(mix.values()) == counts[name]}
         target = self.target
         if counts != target.parallelism or sizes != target.sizes:
-            target = Target(parallelism=counts, sizes=sizes)
+            target = Target(parallelism=counts, sizes=sizes, shared_nodes=target.shared_nodes)
         return replace(self, target=target, request=None, shortages=shortages)
 
     def fulfilled(self) -> LoopState:

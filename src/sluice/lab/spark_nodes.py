@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from sluice.spark.pipeline.engine import SparkEngine
 
 NODES_FOLDER = "nodes"
+NODES_FILE = "nodes.json"
+LEAST_PATIENCE_S, PATIENCE = 120.0, 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,19 +41,24 @@ class NodeSetup:
         if self.most is not None and self.most < 1:
             raise BadInputError(f"--most-nodes must be at least 1, got {self.most}")
 
+    @property
+    def patience_s(self) -> float:
+        """How long what was requested may take to come before the target becomes what is there."""
+        return max(LEAST_PATIENCE_S, PATIENCE * max(one.start_s for one in self.types))
+
     def provider(self, master: str, root: Path) -> NodeProvider:
         if self.commands is not None:
-            return CommandNodes(self.commands, self.types, master)
+            return CommandNodes(self.commands, self.types, master, root / NODES_FILE)
         return LocalNodes(master, self.types, root / NODES_FOLDER)
 
     def pool(self, master: str, root: Path, operators: int) -> NodePool:
         """With the first nodes started: those that an earlier run in the folder had, else one for every operator."""
-        from sluice.spark.nodes.engine import saved_mixes
+        from sluice.spark.nodes.engine import saved_sizes
         from sluice.spark.nodes.pool import NodePool
-        from sluice.spark.nodes.shares import counts_of
+        from sluice.spark.nodes.shares import nodes_needed
 
-        saved = saved_mixes(root)
-        first = counts_of(saved) if saved else {self.default_type: operators}
+        saved = saved_sizes(root)
+        first = nodes_needed(saved.sizes, shared=saved.shared_nodes) if saved else {self.default_type: operators}
         if unknown := sorted(first.keys() - {one.name for one in self.types}):
             raise BadInputError(f"the run in {str(root)!r} had nodes of type {unknown[0]!r}, which --nodes has not")
         pool = NodePool(self.provider(master, root), most=self.most)

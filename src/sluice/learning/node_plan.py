@@ -37,11 +37,11 @@ def expected_mix(
 
 
 def ahead_of_time(mixes: Sequence[InstanceMix], begins_s: Sequence[float], start_s: Mapping[str, float]) -> InstanceMix:
-    """Of every size the most that is needed in an epoch that begins before an instance of it, requested now, comes.
+    """Of every size the most that a later epoch needs which begins before an instance of it, requested now, comes.
 
-    `begins_s` says in how many seconds each epoch begins; that of the first is not after now.
+    `begins_s` says in how many seconds each epoch begins; the first has begun.
     """
-    wanted: InstanceMix = dict(mixes[0])
+    wanted: InstanceMix = {}
     for mix, begins in zip(mixes[1:], begins_s[1:], strict=True):
         for size, count in mix.items():
             if begins <= start_s.get(size, 0.0):

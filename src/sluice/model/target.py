@@ -15,6 +15,7 @@ class Target(Frozen):
 
     parallelism: dict[Name, Parallelism]
     sizes: dict[Name, InstanceMix] = Field(default_factory=dict)
+    shared_nodes: bool = Field(False, description="an instance shares its node with one of every other operator")
     placement: Placement | None = None
 
     @model_validator(mode="after")

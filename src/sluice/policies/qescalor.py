@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sluice.dataflow.numbers import LARGEST, known_sum, listing, number, ratio
-from sluice.dataflow.rates import EdgeValues, selectivities, source_arrival_rate
+from sluice.dataflow.numbers import LARGEST, listing, number, ratio
+from sluice.dataflow.rates import selectivities, source_arrival_rate
 from sluice.errors import needs_extra
+from sluice.learning.epoch_flow import EpochFlow
 from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
 from sluice.learning.node_plan import NodeTypes, ahead_of_time, expected_mix, lacking, most_of_both, unavailable
@@ -22,24 +23,15 @@ from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'qescalor'", "learning"):
-    from sluice.learning.qcesa import (
-        HorizonPlan,
-        ScalingCosts,
-        SizeOption,
-        TooManyMixesError,
-        most_capacity,
-        plan_horizon,
-    )
+    from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_within
     from sluice.learning.sampled_sizes import SampledSizes, load_samples
+    from sluice.learning.shared_nodes import JOB, joined
 
 MAX_MIXES = 200_000
 SLACK = 1.05
 """A load this much above the planned capacity is acted on within an epoch; the target utilisation covers less."""
 CALIBRATION_GAIN = 0.3
 """How much of a new measurement enters the factor between the profile's rates and production's."""
-
-Loads = dict[str, list[float] | None]
-"""Operator -> records/s in each epoch of the horizon; null where unknown."""
 
 
 @policy("qescalor")
@@ -55,7 +47,8 @@ class QEScalor:
     keeps up to date. With `samples` they come from a model instead, which is refitted when production contradicts it;
     sizes whose rates are guesses then are sampled again, one per epoch with an instance beside those planned.
     Instances are requested so long before their epoch as the engine has seen them take to come (`lead_s` where it does
-    not tell). A size that cannot be had is left out of the plan, which is made again at once.
+    not tell). A size that cannot be had is left out of the plan, which is made again at once. With `share_nodes` all
+    operators run on all nodes, and one plan chooses them for the whole job.
     """
 
     horizon: int = parameter(8, "epochs to plan ahead")
@@ -73,6 +66,7 @@ class QEScalor:
     startup_cost_s: float = parameter(120.0, "starting an instance costs as much as running one core this long")
     shutdown_cost_s: float = parameter(30.0, "stopping an instance, likewise")
     lead_s: float = parameter(0.0, "time an instance takes to come, for engines that do not measure it")
+    share_nodes: bool = parameter(False, "operators share nodes, chosen for all of them together")
     forecast_output: bool = parameter(
         False, "plan with what operators put out per record forecast by epochs too, not with the ratio of now"
     )
@@ -91,6 +85,8 @@ class QEScalor:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 < self.target_utilisation <= 1:
             raise ValueError(f"target_utilisation must be in (0, 1], got {self.target_utilisation}")
+        if self.share_nodes and not self.recommends_sizes:
+            raise ValueError(f"share_nodes needs sizes to choose among, got prices {self.prices!r}")
         if self.samples and self.performance:
             raise ValueError(f"samples and performance exclude each other, got {self.samples!r}, {self.performance!r}")
         _ = self.sizes, load_profile(self.performance), load_samples(self.samples), self.epochs
@@ -140,7 +136,8 @@ class QEScalor:
         epochs, is_new = self._seen_loads(observation, memory)
         sampled, factors = self._profiled(observation, running, memory, is_new)
         speeds = self._seen_speeds(observation, factors, memory)
-        outputs = self._seen_outputs(observation, seen, memory)
+        flow = EpochFlow(epochs=self.epochs, max_error=self.max_error, catch_up_s=self.catch_up_s)
+        outputs = flow.seen(observation, seen, memory.get("outputs", {})) if self.forecast_output else {}
         kept: dict[str, Any] = {
             "selectivity": selectivity,
             "outputs": {name: {to: state.to_data() for to, state in found.items()} for name, found in outputs.items()},
@@ -160,9 +157,9 @@ class QEScalor:
             ), kept
 
         now = {name: self._now(state, observation.operators[name]) for name, state in epochs.items()}
-        arriving = self._flow(observation, selectivity, {}, {name: [load] for name, load in now.items()})
+        arriving = flow.loads(observation, selectivity, {}, {name: [load] for name, load in now.items()})
         ahead = {name: self._ahead(state, now[name]) for name, state in epochs.items()}
-        loads = self._flow(observation, selectivity, outputs, ahead)
+        loads = flow.loads(observation, selectivity, outputs, ahead)
         known = {
             name: self._at_speed(load, speeds.get(name), factors[name])
             for name, load in loads.items()
@@ -176,9 +173,15 @@ class QEScalor:
             name: self._options(name, sampled, factors[name], unavailable(types) - running[name].keys())
             for name in known
         }
-        short = [
-            name for name in known if (arriving[name] or [0.0])[0] > _capacity(expected[name], options[name]) * SLACK
-        ]
+        present = {name: [(arriving[name] or [0.0])[0]] for name in known}
+        if self.share_nodes:
+            if unknown := [name for name in running if name not in known]:
+                return Recommendation.hold(f"qescalor: nodes are shared and {listing(unknown)} is not known yet"), kept
+            present, _ = _joined(present, options)
+            known, options = _joined(known, options)
+            running = {JOB: dict(next(iter(running.values())))}
+            expected = {JOB: self._expected(JOB, running[JOB], observation, memory)}
+        short = [name for name in known if present[name][0] > _capacity(expected[name], options[name]) * SLACK]
         refused = sorted(
             {
                 size
@@ -197,7 +200,12 @@ class QEScalor:
                 return Recommendation.hold(why, measures), kept
             return self._requested(observation, early, self._early_reason(expected, early, types), measures, kept)
 
-        plans = {name: self._plan(load, options[name], expected[name]) for name, load in known.items()}
+        plans = {
+            name: plan_within(
+                load, options[name], self._costs, expected[name], max_instances=self.max_instances, max_mixes=MAX_MIXES
+            )
+            for name, load in known.items()
+        }
         kept["plan"] = {"index": _index(epochs), "mixes": {name: list(plan.mixes) for name, plan in plans.items()}}
         mixes = self._early(observation, running | {name: plan.mixes[0] for name, plan in plans.items()}, kept)
         for name, found in sampled.items():
@@ -220,13 +228,15 @@ class QEScalor:
         measures: dict[str, float],
         kept: dict[str, Any],
     ) -> tuple[Recommendation, Memory]:
+        sizes = dict.fromkeys(observation.operators, mixes[JOB]) if self.share_nodes else mixes
         recommendation = Recommendation(
-            parallelism={name: sum(mix.values()) for name, mix in mixes.items()},
-            sizes=mixes if self.recommends_sizes else {},
-            reason=why,
+            parallelism={name: sum(mix.values()) for name, mix in sizes.items()},
+            sizes=sizes if self.recommends_sizes else {},
+            shared_nodes=self.share_nodes,
+            reason=f"{why}, shared by all {len(sizes)} operators" if self.share_nodes else why,
             measures=measures,
         )
-        return recommendation, kept | {"mixes": mixes, "requested": mixes, "acted_s": observation.time_s}
+        return recommendation, kept | {"mixes": sizes, "requested": mixes, "acted_s": observation.time_s}
 
     def _expected(self, name: str, running: InstanceMix, observation: Observation, memory: Memory) -> InstanceMix:
         acted_s = memory.get("acted_s")
@@ -384,60 +394,6 @@ class QEScalor:
         first, *later = self.epochs.expected(state, self.horizon).high
         return [max(first, now), *later]
 
-    def _seen_outputs(
-        self, observation: Observation, seen: EdgeValues, memory: Memory
-    ) -> dict[str, dict[str, EpochState]]:
-        """Records put out per record by epochs, for every edge, where that is forecast."""
-        if not self.forecast_output:
-            return {}
-        saved = memory.get("outputs", {})
-        found: dict[str, dict[str, EpochState]] = {
-            name: {to: EpochState.model_validate(data) for to, data in edges.items()} for name, edges in saved.items()
-        }
-        for name, edges in seen.items():
-            for to, value in edges.items():
-                state = found.setdefault(name, {}).get(to)
-                found[name][to] = self.epochs.seen(state, observation.time_s, min(value, LARGEST))
-        return found
-
-    def _passed(self, state: EpochState | None, now: float, epochs: int) -> list[float]:
-        """Records put out per record in every epoch: as forecast where that is trusted, else as now."""
-        if state is None or not self.epochs.trusts(state, self.max_error):
-            return [now] * epochs
-        return list(self.epochs.expected(state, epochs).mean)
-
-    def _flow(
-        self,
-        observation: Observation,
-        selectivity: EdgeValues,
-        outputs: Mapping[str, Mapping[str, EpochState]],
-        ahead: Mapping[str, list[float]],
-    ) -> Loads:
-        """The sources' loads passed along the graph, epoch by epoch; a queue inside adds to the first."""
-        topology = observation.topology
-        epochs = range(len(next(iter(ahead.values()))))
-        loads: Loads = {}
-        for name in topology.order:
-            if topology.is_source(name):
-                loads[name] = ahead[name]
-                continue
-            parts = [
-                None
-                if (load := loads[up]) is None or (passed := selectivity[up].get(name)) is None
-                else [
-                    min(value * ratio_then, LARGEST)
-                    for value, ratio_then in zip(
-                        load, self._passed(outputs.get(up, {}).get(name), passed, len(load)), strict=True
-                    )
-                ]
-                for up in topology.predecessors[name]
-            ]
-            sums = [known_sum(None if part is None else part[epoch] for part in parts) for epoch in epochs]
-            whole = [value for value in sums if value is not None]
-            queue = (observation.operators[name].lag or 0.0) / self.catch_up_s
-            loads[name] = None if len(whole) < len(sums) else [min(whole[0] + queue, LARGEST), *whole[1:]]
-        return loads
-
     def _options(
         self, name: str, sampled: Mapping[str, SampledSizes], factor: float, without: Collection[str]
     ) -> list[SizeOption]:
@@ -455,28 +411,11 @@ class QEScalor:
             if size.name in profile
         ]
 
-    def _plan(self, loads: Sequence[float], options: Sequence[SizeOption], running: InstanceMix) -> HorizonPlan:
-        """QCESA; with too many mixes for an exact answer, without the sizes that cost most per record."""
+    @property
+    def _costs(self) -> ScalingCosts:
         standard = _standard(self.sizes)
         per_second = standard.price_per_hour / standard.cpu_cores / 3600
-        costs = ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
-        by_value = sorted(options, key=lambda option: option.price / option.performance)
-        for offered in range(len(by_value), 0, -1):
-            usable = by_value[:offered]
-            most = most_capacity(usable, self.max_instances)
-            names = {option.name for option in usable}
-            try:
-                return plan_horizon(
-                    [min(load, most) for load in loads],
-                    usable,
-                    costs,
-                    running={size: min(count, self.max_instances) for size, count in running.items() if size in names},
-                    max_instances=self.max_instances,
-                    max_mixes=MAX_MIXES,
-                )
-            except TooManyMixesError:
-                continue
-        raise AssertionError("a single size always has few mixes")
+        return ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
 
     def _reason(
         self,
@@ -508,6 +447,13 @@ class QEScalor:
 def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
     """The size nearest to one core: what an instance is when no size was chosen."""
     return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
+
+
+def _joined(
+    loads: Mapping[str, list[float]], options: Mapping[str, Sequence[SizeOption]]
+) -> tuple[dict[str, list[float]], dict[str, list[SizeOption]]]:
+    needed, usable = joined(loads, options)
+    return {JOB: needed}, {JOB: usable}
 
 
 def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:

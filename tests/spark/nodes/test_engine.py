@@ -14,7 +14,7 @@ from sluice.journal.file import MemoryJournal
 from sluice.journal.records import RecordCount
 from sluice.model import Graph, Observation, Operator, OperatorMetrics, Recommendation, Reconciliation, Target
 from sluice.spark import internals
-from sluice.spark.nodes.engine import SizedEngine, saved_mixes
+from sluice.spark.nodes.engine import SizedEngine, saved_sizes
 from sluice.spark.nodes.pool import NodePool
 from sluice.spark.nodes.sampling import LiveSampling
 from sluice.spark.placed.speeds import TaskSpeeds
@@ -220,9 +220,23 @@ def test_a_run_goes_on_with_the_sizes_it_had(world):
     world.started()
     large = Target(parallelism={"map": 1, "count": 1}, sizes={"map": {"large": 1}, "count": {"small": 1}})
     world.passing(1, large)
-    assert saved_mixes(world.root) == {"map": {"large": 1}, "count": {"small": 1}}
+    assert saved_sizes(world.root) == large
     again = SizedEngine(world.inner, world.pool, default_type="small", root=world.root)
     assert again.start(world.target).sizes == {"map": {"large": 1}, "count": {"small": 1}}
+
+
+def test_operators_that_share_nodes_have_tasks_on_all_of_them(world):
+    world.started()
+    both = {"small": 1, "large": 1}
+    shared = Target(parallelism={"map": 2, "count": 2}, sizes={"map": both, "count": both}, shared_nodes=True)
+    done, said = world.passing(LARGE.start_s + 1, shared)
+    assert done.observed == {"map": 2, "count": 2}
+    assert said.count("node of type large requested") == 1
+    assert world.tasks("map") == world.tasks("count") == {"small": 1, "large": 2}
+    world.passing(20)
+    assert len(world.provider.nodes) == 2, "the second small node had nothing to do"
+    again = SizedEngine(world.inner, world.pool, default_type="small", root=world.root)
+    assert again.start(world.target) == shared
 
 
 def test_stopping_stops_every_node_also_if_the_engine_below_fails(world):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from sluice.errors import SluiceError
 from sluice.spark.nodes.draining import IDLE_S, LAST_TASKS_S, LONGEST_S, Drains
 from sluice.spark.nodes.pool import ABSENT_S, FIRST_PAUSE_S, LIST_EVERY_S, NodePool
 from sluice.spark.nodes.provider import Node
@@ -116,6 +117,26 @@ def test_no_more_nodes_than_allowed():
     world.pool.reconcile({"small": 3, "large": 1})
     world.tick()
     assert len(world.pool.ready) == 2
+
+
+def test_nodes_that_a_killed_run_left_behind_are_used_or_stopped():
+    world = World()
+    world.provider.start("small", 2)
+    world.provider.start("large", 1)
+    world.pool.begin({"small": 1})
+    world.tick()
+    assert list(world.pool.ready) == ["small-1"]
+    assert world.provider.stopped == ["small-2", "large-3"]
+
+
+def test_a_first_node_that_cannot_be_started_is_an_error():
+    world = World(most=1)
+    with pytest.raises(SluiceError, match="2 nodes are needed to begin with, 1 are allowed"):
+        world.pool.begin({"small": 2})
+    full = World()
+    full.provider.full = {"small"}
+    with pytest.raises(SluiceError, match="no room for a 'small'"):
+        full.pool.begin({"small": 1})
 
 
 def test_closing_stops_all_there_are_and_all_to_come():

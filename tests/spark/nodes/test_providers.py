@@ -91,6 +91,16 @@ def test_a_command_that_fails_says_so_in_one_line(start, complaint):
         provider.start("small", 1)
 
 
+def test_nodes_outlive_the_process_that_started_them_and_are_found_again(tmp_path):
+    (tmp_path / "nodes").mkdir()
+    first = CommandNodes(commands(tmp_path / "nodes"), TYPES, file=tmp_path / "nodes.json")
+    (node,) = first.start("small", 1)
+    again = CommandNodes(commands(tmp_path / "nodes"), TYPES, file=tmp_path / "nodes.json")
+    assert list(again.list()) == [node]
+    again.stop(node)
+    assert list(CommandNodes(commands(tmp_path / "nodes"), TYPES, file=tmp_path / "nodes.json").list()) == []
+
+
 def test_the_second_of_two_nodes_fails_and_the_first_is_stopped(tmp_path):
     start = f"test ! -e {tmp_path}/a && touch {tmp_path}/a && echo a # {{type}}"
     provider = CommandNodes(NodeCommands(start=start, stop=f"rm {tmp_path}/{{node}}"), TYPES)

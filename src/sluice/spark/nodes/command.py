@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.files import replace_file
 from sluice.model import NodeType
 from sluice.spark.nodes.provider import Node, type_named
 
@@ -41,9 +44,20 @@ class CommandNodes:
     commands: NodeCommands
     node_types: Sequence[NodeType]
     master: str = ""
+    file: Path | None = None
+    """Keeps what was started: a process that was killed leaves nodes behind, and the next one finds them here."""
     timeout_s: float = TIMEOUT_S
     _nodes: dict[str, Node] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        if self.file is not None and self.file.exists():
+            self._nodes = {one["name"]: Node(**one) for one in json.loads(self.file.read_text())}
+
+    def _save(self) -> None:
+        if self.file is not None:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(self.file, json.dumps([asdict(one) for one in self._nodes.values()]).encode(), durable=True)
 
     def types(self) -> Sequence[NodeType]:
         return self.node_types
@@ -64,6 +78,7 @@ class CommandNodes:
         self._run("--node-stop", self.commands.stop, node=node.name, host=node.host, type=node.type)
         with self._lock:
             self._nodes.pop(node.name, None)
+            self._save()
 
     def list(self) -> Sequence[Node]:
         with self._lock:
@@ -81,6 +96,7 @@ class CommandNodes:
         node = Node(name=words[0], type=type_name, host=words[-1])
         with self._lock:
             self._nodes[node.name] = node
+            self._save()
         return node
 
     def _run(self, what: str, command: str, **values: str) -> str:

@@ -1,16 +1,16 @@
 """A pipeline on nodes of different sizes, as an engine of the control loop: an instance of a size is such a node.
 
-Each instance has its node to itself. The engine below runs as many tasks of an operator on a node as that has slots,
-and each task reads what its node is worth: its cores at first, its measured speed afterwards.
+Each instance has its node to itself, unless the target has operators share nodes. The engine below runs as many tasks
+of an operator on a node as that has slots, and each task reads what its node is worth: its cores at first, its measured
+speed afterwards.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError
@@ -25,18 +25,16 @@ from sluice.model import (
     Reconciliation,
     Target,
 )
-from sluice.model.base import Count, Name
 from sluice.spark import internals
 from sluice.spark.clock import WallClock
 from sluice.spark.nodes.draining import Drains
 from sluice.spark.nodes.pool import NodePool
 from sluice.spark.nodes.provider import Node
-from sluice.spark.nodes.shares import Assignment, assign, bounded_slots, counts_of, mix_of, slot_worths
+from sluice.spark.nodes.shares import Assignment, assign, assign_shared, bounded_slots, mix_of, slot_worths
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.worker_side import WorkerSide
 
 SIZES_FILE = "sizes.json"
-_MIXES = TypeAdapter(dict[Name, dict[Name, Count]])
 
 Mixes = dict[str, InstanceMix]
 """Operator -> its instances by size."""
@@ -85,7 +83,7 @@ class SizedEngine:
 
     @property
     def abilities(self) -> frozenset[Ability]:
-        return frozenset({"sizes"})
+        return frozenset({"sizes", "shared_nodes"})
 
     @property
     def guarantees(self) -> dict[str, str]:
@@ -93,14 +91,14 @@ class SizedEngine:
 
     def start(self, target: Target) -> Target:
         """With the mix of an earlier run in the folder, if there was one; whoever started the first nodes knows it."""
-        mixes = saved_mixes(self._file.parent) or self._mixes(target)
+        target = saved_sizes(self._file.parent) or target
+        mixes = self._mixes(target)
         self._check(mixes)
         self._requested = mixes
         self.pool.tick(self._hosts, self._drains)
-        self._assignment = assign(mixes, self.pool.ready, {})
+        self._assignment = self._assigned(mixes, target.shared_nodes)
         self.inner.start(self._tasks())
-        self._save()
-        return Target(parallelism={name: sum(mix.values()) for name, mix in mixes.items()}, sizes=mixes)
+        return self._save(mixes, target.shared_nodes)
 
     def observe(self) -> Observation:
         seen = self.inner.observe()
@@ -121,13 +119,12 @@ class SizedEngine:
         except BadInputError as error:
             return self._refused(target, mixes, str(error))
         self._requested = mixes
-        if mixes != before:
-            self._save()
+        if mixes != before or target.shared_nodes != self._assignment.shared:
+            self._save(mixes, target.shared_nodes)
         all_mixes = _added(mixes, self.extra)
-        assignment = assign(all_mixes, self.pool.ready, self._assignment.serving)
-        self._assignment = assignment
+        assignment = self._assignment = self._assigned(all_mixes, target.shared_nodes)
         self.pool.reconcile(
-            counts_of(assignment.missing), [name for name in self.pool.ready if name not in assignment.serving]
+            assignment.missing_nodes, [name for name in self.pool.ready if name not in assignment.serving]
         )
         standstill_s, detail = self._apply_tasks()
         there = {name: self._there(name) for name in mixes}
@@ -159,6 +156,9 @@ class SizedEngine:
         executor = self._workers.workers.get(node.host)
         key = (operator, executor.executor_id if executor else "")
         return self._workers.speeds.window.get(key), self._workers.speeds.task_s.get(key)
+
+    def _assigned(self, mixes: Mixes, shared: bool) -> Assignment:
+        return (assign_shared if shared else assign)(mixes, self.pool.ready, self._assignment.serving)
 
     @property
     def _hosts(self) -> set[str]:
@@ -278,14 +278,17 @@ class SizedEngine:
             parts.append(f"{operator} on {shares or 'no node'}{f', {coming} to come' if coming else ''}")
         return f"nodes: {'; '.join(parts)}"
 
-    def _save(self) -> None:
-        replace_file(self._file, json.dumps(self._requested).encode(), durable=True)
+    def _save(self, mixes: Mixes, shared: bool) -> Target:
+        counts = {name: sum(mix.values()) for name, mix in mixes.items()}
+        target = Target(parallelism=counts, sizes=mixes, shared_nodes=shared)
+        replace_file(self._file, target.to_json().encode(), durable=True)
+        return target
 
 
-def saved_mixes(root: Path) -> Mixes | None:
-    """As a run in this folder last had it; null if none ran with sizes."""
+def saved_sizes(root: Path) -> Target | None:
+    """As a run in this folder last had them; null if none ran with sizes."""
     try:
-        return _MIXES.validate_json((root / SIZES_FILE).read_bytes())
+        return Target.model_validate_json((root / SIZES_FILE).read_bytes())
     except FileNotFoundError:
         return None
     except ValidationError as error:

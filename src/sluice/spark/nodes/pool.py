@@ -71,8 +71,18 @@ class NodePool:
         self._absent_since_s: dict[str, float] = {}
 
     def begin(self, counts: Mapping[str, int]) -> None:
-        """The first nodes; whatever keeps one of them from starting is raised: there is nothing to run on without."""
-        for name, count in counts.items():
+        """The first nodes; whatever keeps one of them from starting is raised: there is nothing to run on without.
+
+        Nodes that a run which was killed has left behind are used, those of other types stopped.
+        """
+        left = dict(counts)
+        for node in self.provider.list():
+            if left.get(node.type, 0) > 0:
+                left[node.type] -= 1
+                self._starts.append(_Start(node.type, self.now_s(), self.executor.submit(lambda known=node: known)))
+            else:
+                self._stop(node)
+        for name, count in left.items():
             for _ in range(count):
                 if not self._try_start(name):
                     raise SluiceError(f"{sum(counts.values())} nodes are needed to begin with, {self.most} are allowed")

@@ -15,46 +15,79 @@ LEAST_SHARE = 0.05
 
 @dataclass(frozen=True)
 class Assignment:
-    """Node -> operator; `kept` are nodes beyond the mix that work on until those to come are there."""
+    """Node -> operators; `kept` are nodes beyond the mix that work on until those to come are there."""
 
-    nodes: dict[str, str]
-    kept: dict[str, str]
+    nodes: dict[str, tuple[str, ...]]
+    kept: dict[str, tuple[str, ...]]
     missing: dict[str, InstanceMix]
     """Operator -> instances that have no node yet."""
+    shared: bool = False
 
     @property
-    def serving(self) -> dict[str, str]:
+    def serving(self) -> dict[str, tuple[str, ...]]:
         return {**self.nodes, **self.kept}
 
+    @property
+    def missing_nodes(self) -> dict[str, int]:
+        """Nodes of every type that are to come; operators that share them wait for the same ones."""
+        return nodes_needed(self.missing, shared=self.shared)
+
     def of(self, operator: str) -> list[str]:
-        return sorted(name for name, served in self.serving.items() if served == operator)
+        return sorted(name for name, served in self.serving.items() if operator in served)
 
 
-def assign(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], before: Mapping[str, str]) -> Assignment:
+Before = Mapping[str, tuple[str, ...]]
+"""Node -> operators it has served."""
+
+
+def assign_shared(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], before: Before) -> Assignment:
+    """Every operator on as many nodes of each type as its mix says, the same ones for all; those that serve first."""
+    chosen: dict[str, tuple[str, ...]] = {}
+    missing: dict[str, InstanceMix] = {}
+    for operator, mix in mixes.items():
+        for size, count in mix.items():
+            offered = sorted(
+                (name for name in ready if ready[name].type == size), key=lambda one: (one not in before, one)
+            )
+            for name in offered[:count]:
+                chosen[name] = (*chosen.get(name, ()), operator)
+            if len(offered) < count:
+                missing.setdefault(operator, {})[size] = count - len(offered)
+    kept = {}
+    if missing:
+        kept = {name: before[name] for name in ready if name in before and name not in chosen}
+    return Assignment(chosen, kept, missing, shared=True)
+
+
+def assign(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], before: Before) -> Assignment:
     """Every operator its mix, each instance a node to itself; nodes stay where they are if they can.
 
     A node that its operator does not need any more goes to another one that lacks its type. Where something is missing
     the operator keeps what it had until then: replacing a node never leaves less than there was.
     """
-    chosen: dict[str, str] = {}
+    chosen: dict[str, tuple[str, ...]] = {}
     left = {operator: dict(mix) for operator, mix in mixes.items()}
     for name in sorted(ready):
-        operator = before.get(name)
-        if operator is not None and left.get(operator, {}).get(ready[name].type, 0) > 0:
-            left[operator][ready[name].type] -= 1
-            chosen[name] = operator
+        for operator in before.get(name, ())[:1]:
+            if left.get(operator, {}).get(ready[name].type, 0) > 0:
+                left[operator][ready[name].type] -= 1
+                chosen[name] = (operator,)
     # nodes without work first: one that serves somebody holds state
     for name in sorted((name for name in ready if name not in chosen), key=lambda one: (one in before, one)):
         lacking = [operator for operator in left if left[operator].get(ready[name].type, 0) > 0]
         if lacking:
             left[lacking[0]][ready[name].type] -= 1
-            chosen[name] = lacking[0]
+            chosen[name] = (lacking[0],)
     missing = {
         operator: {size: count for size, count in mix.items() if count}
         for operator, mix in left.items()
         if any(mix.values())
     }
-    kept = {name: before[name] for name in ready if name not in chosen and name in before and before[name] in missing}
+    kept = {
+        name: tuple(served for served in before[name] if served in missing)
+        for name in ready
+        if name not in chosen and set(before.get(name, ())) & missing.keys()
+    }
     return Assignment(chosen, kept, missing)
 
 
@@ -66,12 +99,12 @@ def mix_of(nodes: list[str], ready: Mapping[str, Node]) -> InstanceMix:
     return found
 
 
-def counts_of(mixes: Mapping[str, InstanceMix]) -> dict[str, int]:
-    """Nodes of every type that all operators together need."""
+def nodes_needed(mixes: Mapping[str, InstanceMix], *, shared: bool) -> dict[str, int]:
+    """Nodes of every type for all operators together."""
     total: dict[str, int] = {}
     for mix in mixes.values():
         for size, count in mix.items():
-            total[size] = total.get(size, 0) + count
+            total[size] = max(total.get(size, 0), count) if shared else total.get(size, 0) + count
     return total
 
 
