@@ -240,15 +240,11 @@ def run_command(
         shadows=shadow_policies(shadow or (), slo),
     )
     store = MemoryStore(memory, policy) if memory else None
-<<<<<<< HEAD
     page: NoPage = NoPage()
     if dashboard:
         page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline, objective_s=slo)
-=======
-    page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
     if sized is None and getattr(spec.policy, "share_nodes", False):
         raise BadInputError("share_nodes=true needs --nodes: only there do operators share nodes")
->>>>>>> h21
     if sized is not None:
         sized.check_policy(policy, spec.policy)
     elif engine == "spark" and recommends_sizes(spec.policy):
