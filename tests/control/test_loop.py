@@ -564,6 +564,31 @@ def test_shadows_are_asked_and_recorded_and_never_acted_on():
     assert first["broken"].parallelism == {"a": 1}
 
 
+def test_a_shadow_is_left_alone_during_the_cooldown_as_it_would_be_on_its_own():
+    shadows = {"counting": Decider(Counting())}
+    _, reports = run(Scripted(3), shadows=shadows, cycles=4, guards=Guards(cooldown_s=25))
+    assert [report.cycle.shadows["counting"].reason for report in reports] == [
+        "asked 1 times",
+        "cooldown: 15 of 25 s left, the policy is not asked",
+        "cooldown: 5 of 25 s left, the policy is not asked",
+        "asked 2 times",
+    ]
+
+
 def test_a_journal_without_shadows_does_not_mention_them():
     _, reports = run(Scripted(3))
     assert "shadows" not in reports[0].cycle.to_data()
+
+
+def test_an_engine_whose_operators_cannot_share_nodes_refuses_a_policy_that_has_them_share():
+    class Sharing:
+        def decide(self, observation, memory):
+            wanted = Recommendation(parallelism={"a": 2}, sizes={"a": {"big": 2}}, shared_nodes=True, reason="shares")
+            return wanted, memory
+
+    engine, reports = run(Sharing())
+    assert engine.requests == []
+    assert "nodes that operators share, which this engine cannot apply" in reports[0].cycle.problem
+    able = FakeEngine(abilities=frozenset({"sizes", "shared_nodes"}))
+    _, reports = run(Sharing(), able)
+    assert reports[0].cycle.target.shared_nodes

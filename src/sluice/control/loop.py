@@ -106,7 +106,8 @@ class Loop:
             self._state = LoopState(target=started, requested=dict(started.parallelism))
             self._keep_up()
             self._obey(number)
-            self.decider.bound(self.guards.most_instances(len(self.engine.graph.names)))
+            for decider in (self.decider, *self.shadows.values()):
+                decider.bound(self.guards.most_instances(len(self.engine.graph.names)))
             while clock.now_s() < duration_s and not should_stop():
                 window_s = min(interval_s, duration_s - clock.now_s())
                 self._wait(window_s, should_stop)
@@ -230,13 +231,13 @@ class Loop:
     def _ask(self, observation: Observation) -> Answer:
         if self._overrides.paused:
             return Answer(Recommendation.hold(PAUSED), self._memory)
-        cooling_s = self.guards.cooling_s(observation.time_s, self._state.last_action_s)
-        if cooling_s > 0 and not self.decider.asks_while_cooling:
-            why = f"cooldown: {cooling_s:g} of {self.guards.cooldown_s:g} s left, the policy is not asked"
-            return Answer(Recommendation.hold(why), self._memory)
         answer = self.decider.ask(_later(observation, self._remembered_s), self._memory)
         if answer.recommendation.sizes and "sizes" not in self.engine.abilities:
             return refused("the policy recommends instance sizes, which this engine cannot apply", self._memory)
+        if answer.recommendation.shared_nodes and "shared_nodes" not in self.engine.abilities:
+            return refused(
+                "the policy recommends nodes that operators share, which this engine cannot apply", self._memory
+            )
         if self.store and answer.memory != self._memory and (problem := self.store.problem(answer.memory)):
             return refused(f"the policy's memory cannot be saved: {problem}", self._memory)
         return answer

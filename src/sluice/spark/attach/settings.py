@@ -52,8 +52,6 @@ class AttachSettings:
                 raise BadInputError(f"{name} must be above 0, got {getattr(self, f'{name}_s'):g}")
         if self.interval_s < SHORTEST_INTERVAL_S:
             raise BadInputError(f"interval must be at least {SHORTEST_INTERVAL_S:g} s, got {self.interval_s:g}")
-        if self.interval_s < SHORTEST_INTERVAL_S:
-            raise BadInputError(f"interval must be at least {SHORTEST_INTERVAL_S:g} s, got {self.interval_s:g}")
         if self.cooldown_s < 0:
             raise BadInputError(f"cooldown must not be negative, got {self.cooldown_s:g}")
 
