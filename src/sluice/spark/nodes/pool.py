@@ -79,7 +79,9 @@ class NodePool:
         for node in self.provider.list():
             if left.get(node.type, 0) > 0:
                 left[node.type] -= 1
-                self._starts.append(_Start(node.type, self.now_s(), self.executor.submit(lambda known=node: known)))
+                known: Future[Node] = Future()
+                known.set_result(node)
+                self._starts.append(_Start(node.type, self.now_s(), known))
             else:
                 self._stop(node)
         for name, count in left.items():
