@@ -240,7 +240,9 @@ def run_command(
         shadows=shadow_policies(shadow or (), slo),
     )
     store = MemoryStore(memory, policy) if memory else None
-    page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline) if dashboard else NoPage()
+    page: NoPage = NoPage()
+    if dashboard:
+        page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline, objective_s=slo)
     if sized is None and getattr(spec.policy, "share_nodes", False):
         raise BadInputError("share_nodes=true needs --nodes: only there do operators share nodes")
     if sized is not None:

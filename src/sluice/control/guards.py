@@ -156,7 +156,8 @@ class Guards:
         for op in graph.operators:
             highs = [high for high in (self.max_parallelism, op.max_parallelism) if high is not None]
             bounded[op.name] = max(least[op.name], min([counts[op.name], *highs]))
-        reasons = {op.bound_by for op in graph.operators if op.bound_by and bounded[op.name] != counts[op.name]}
+        at_most = [op for op in graph.operators if counts[op.name] != bounded[op.name] == op.max_parallelism]
+        reasons = {op.bound_by for op in at_most if op.bound_by}
         why = "min/max parallelism" + (f" ({'; '.join(sorted(reasons))})" if reasons else "")
         return _noted(counts, bounded, why, notes)
 

@@ -14,6 +14,8 @@ class Request:
     """An action under way: the instances observed are not yet those requested."""
 
     since_s: float
+    grows: bool = True
+    """Instances are to come; else only to leave."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,11 @@ class LoopState:
             for name, count in self.requested.items()
             if name in self.observed and self.observed[name] != count
         }
+
+    @property
+    def is_short(self) -> bool:
+        """Whether instances are to come; else those that are not as requested are to leave."""
+        return any(observed < requested for requested, observed in self.missing.values())
 
     def short_of(self, time_s: float, patience_s: float) -> LoopState:
         """Give up on instances that did not come: the target is what is there, and growth waits for its time.

@@ -119,7 +119,7 @@ class Placing:
             return
         with self._lock:
             self._runs[name] = (str(query.runId), self._state_places(self._spark, query))
-            self._tell_state(name)
+            self._report_state(name)
 
     def weigh(self, state_s: Mapping[str, Mapping[int, float]]) -> None:
         """The CPU time that state partitions took in a window: keys may be skewed. Half old, half new."""
@@ -177,10 +177,10 @@ class Placing:
             worth = {worker: count * worths.get(worker, 1.0) for worker, count in counts.items()}
             held.state = state_workers(worth, partitions, before, self._weights.get(name, ()))
             held.counts = dict(counts)
-        self._tell_state(name)
+        self._report_state(name)
         return moved(before, held.state)
 
-    def _tell_state(self, name: str) -> None:
+    def _report_state(self, name: str) -> None:
         """Report to the coordinator if the run, its stores or the executors have changed since the last report."""
         held = self._held[name]
         if name not in self._runs or not held.state:
