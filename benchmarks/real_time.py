@@ -44,6 +44,7 @@ def main() -> None:
                     latency = f"p50 {found['p50_ms']:8.1f} ms, p99 {found['p99_ms']:8.1f} ms"
                     print(
                         f"{found['query']:6} {found['mode']:12} {latency}, {found['records']} records, "
+                        f"{found['results']} results, "
                         f"lost {found['lost']}, twice {found['twice']}, "
                         f"gaps {found['gaps_s'] or 'none'}",
                         flush=True,

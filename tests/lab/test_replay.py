@@ -99,6 +99,12 @@ def test_the_command_shows_estimates_as_such(tmp_path, capsys):
     assert "ds2 (measured)" in out
     assert "databricks:patience=2" in out
     assert "Estimates, from the capacities in the journal" in out
+    _, far = sluice("--policy", "sluice", "--slo", "5m", "--json")
+    _, near = sluice("--policy", "sluice", "--slo", "5", "--json")
+    advice = [json.loads(each)[0]["replays"][0]["advice"] for each in (far, near)]
+    assert advice[0] != advice[1], "it aims at the objective it is judged by"
+    code, out = sluice("--policy", "sluice", "--slo", "0")
+    assert (code, "the objective must be above 0 s, got 0" in out) == (2, True)
     code, out = sluice("--policy", "ds2", "--set", "warm_up=2", "--json")
     assert json.loads(out)[0]["replays"][0]["policy"] == "ds2:warm_up=2"
     assert sluice("--policy", "nope")[0] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +19,9 @@ from sluice.errors import BadInputError
 from sluice.journal.explain import clock
 from sluice.journal.file import read_runs
 from sluice.journal.records import Choice
-from sluice.lab.replay import Figures, PastRun, Replay, replay
-from sluice.protocol import policies
+from sluice.journal.results import RunLog
+from sluice.lab.replay import Figures, PastRun, Replay, objective_of, replay
+from sluice.protocol import create_aiming
 
 SHOWN = 8
 
@@ -51,14 +53,14 @@ def replay_command(
     """
     if settings and len(policy) > 1:
         raise BadInputError(f"--set goes with one --policy, got {len(policy)}; write NAME:key=value for each")
-    chosen = {}
+    chosen: dict[str, Choice] = {}
     for text in policy:
         choice = Choice.parse_text(text)
         choice = choice.model_copy(update={"settings": {**choice.settings, **parse_settings(settings or ())}})
         if choice.label in chosen:
             raise BadInputError(f"--policy {choice.label!r} is given twice")
-        chosen[choice.label] = policies.create(choice.name, choice.settings)
-    found = [replay(run, chosen, slo) for run in read_runs(journal) if run.reports]
+        chosen[choice.label] = choice
+    found = [_asked(run, chosen, slo) for run in read_runs(journal) if run.reports]
     if not found:
         raise BadInputError(f"journal {str(journal)!r} has no cycle to replay")
     if as_json:
@@ -67,6 +69,13 @@ def replay_command(
     console = Console(highlight=False)
     for past in found:
         _show(past, console)
+
+
+def _asked(run: RunLog, chosen: Mapping[str, Choice], slo_s: float | None) -> PastRun:
+    """Every policy aims at what the run is judged by."""
+    objective_s = objective_of(run, slo_s)
+    asked = {label: create_aiming(one.name, one.settings, objective_s) for label, one in chosen.items()}
+    return replay(run, asked, objective_s)
 
 
 def _show(past: PastRun, console: Console) -> None:

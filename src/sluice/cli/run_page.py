@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 from sluice.control.decider import Decider
 from sluice.control.switches import Switchboard
 from sluice.journal.file import Journal
-from sluice.protocol import policies
+from sluice.protocol import create_aiming
 
 
 class NoPage:
@@ -33,7 +31,9 @@ class NoPage:
 class RunPage(NoPage):
     """A page with one run, and the controls of its loop."""
 
-    def __init__(self, host: str, port: int | None, token: str | None, *, title: str) -> None:
+    def __init__(
+        self, host: str, port: int | None, token: str | None, *, title: str, objective_s: float | None = None
+    ) -> None:
         from sluice.cli.dashboard import checked_token, planned_slot_hours
         from sluice.web.app import PageSettings
         from sluice.web.library import Library
@@ -41,7 +41,7 @@ class RunPage(NoPage):
 
         self._title = title
         self._library = Library()
-        self.switches: Switchboard = Switchboard(_decider)
+        self.switches: Switchboard = Switchboard(lambda name, given: Decider(create_aiming(name, given, objective_s)))
         settings = PageSettings(token=checked_token(token), clairvoyant=planned_slot_hours)
         self._server = DashboardServer(self._library, settings, host=host, port=port)
         print(f"dashboard: {self._server.url}", file=sys.stderr, flush=True)
@@ -61,7 +61,3 @@ class RunPage(NoPage):
 
     def __exit__(self, *_: object) -> None:
         self._server.close()
-
-
-def _decider(name: str, settings: Mapping[str, Any]) -> Decider:
-    return Decider(policies.create(name, settings))

@@ -31,7 +31,7 @@ class Decider:
         if timeout_s is not None and not timeout_s > 0:
             raise ValueError(f"timeout_s must be above 0, got {timeout_s}")
         self._policy = policy
-        self.asks_while_cooling = decides_during_cooldown(policy)
+        self._asks_while_cooling = decides_during_cooldown(policy)
         self._timeout_s = timeout_s
         self._overdue: threading.Thread | None = None
 
@@ -40,6 +40,11 @@ class Decider:
         self._policy = bounded(self._policy, most)
 
     def ask(self, observation: Observation, memory: Memory) -> Answer:
+        """Within a cooldown only a policy that wants to see its windows is asked."""
+        cost = observation.action_cost
+        if cost is not None and cost.cooling_s > 0 and not self._asks_while_cooling:
+            left = f"cooldown: {cost.cooling_s:g} of {cost.cooldown_s:g} s left, the policy is not asked"
+            return Answer(Recommendation.hold(left), memory)
         try:
             if self._timeout_s is None:
                 recommendation, learned = self._policy.decide(observation, memory)

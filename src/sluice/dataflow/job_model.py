@@ -52,7 +52,7 @@ class JobModel:
     load: float | None
     lag: float
     tells_lag: bool
-    """Whether any source ever told how many records wait."""
+    """Whether any source ever reported how many records wait."""
     shares: dict[str, float]
     flows: Flows
     curves: dict[str, CapacityCurve]
@@ -180,7 +180,7 @@ def _with_limit(limits: list[Limit], rate: float, now: Mapping[str, int]) -> lis
 
 def _full_shares(observation: Observation, memory: Memory, slowest: str | None) -> dict[str, float]:
     """The busy share operators show at their limit, with what this window adds."""
-    full = dict(memory.get("full", {}))
+    full = {name: share for name, share in memory.get("full", {}).items() if name in observation.operators}
     if slowest is not None:
         seen = observation.operators[slowest].busy or 1.0
         full[slowest] = (full[slowest] + seen) / 2 if slowest in full else seen
@@ -227,8 +227,8 @@ def _inputs(
 
 def _loads(observation: Observation, memory: Memory) -> tuple[dict[str, float], dict[str, float]]:
     """Arrival rate of every source and its share of all; of an unknown one what its share says."""
-    shares = dict(memory.get("shares", {}))
     sources = observation.topology.sources
+    shares = {name: share for name, share in memory.get("shares", {}).items() if name in sources}
     known = {name: rate for name in sources if (rate := source_arrival_rate(observation.operators[name])) is not None}
     if not known:
         return {}, shares
@@ -278,7 +278,7 @@ def _bounded(observation: Observation, memory: Memory) -> tuple[str, ...]:
 def _lag(observation: Observation, memory: Memory, loads: Mapping[str, float]) -> float:
     """Records waiting at the sources; of an unknown source nothing, if all are unknown as before.
 
-    Where no source ever told its lag (files, most of what Spark reads), records wait as long as they are late: by
+    Where no source ever reported its lag (files, most of what Spark reads), records wait as long as they are late: by
     Little's law the load times the latency, but for what batches on time make them wait.
     """
     sources = [observation.operators[name] for name in observation.topology.sources]

@@ -92,11 +92,18 @@ class Recorded:
         return Recommendation(parallelism=counts, reason=f"as recorded at {observation.time_s:g} s"), memory
 
 
+def objective_of(run: RunLog, given_s: float | None = None) -> float:
+    """What is late in a run: as given, else as its journal says."""
+    if given_s is not None and not 0 < given_s < math.inf:
+        raise BadInputError(f"the objective must be above 0 s, got {given_s:g}")
+    return given_s or run.header.slo_s or DEFAULT_OBJECTIVE_S
+
+
 def replay(run: RunLog, policies: Mapping[str, Policy], objective_s: float | None = None) -> PastRun:
     """`objective_s` where the journal has none, or for another one than it had."""
     if not run.reports:
         raise BadInputError("the run has no cycle to replay")
-    objective_s = objective_s or run.header.slo_s or DEFAULT_OBJECTIVE_S
+    objective_s = objective_of(run, objective_s)
     past = _Past.of(run)
     steps = tuple((cycle.time_s, dict(cycle.target.parallelism)) for cycle in run.cycles)
     return PastRun(
@@ -120,6 +127,7 @@ def replay(run: RunLog, policies: Mapping[str, Policy], objective_s: float | Non
 def advise(run: RunLog, policy: Policy) -> list[Advice]:
     """What a policy says to the windows as they were, its memory carried on; guards are the run's, less cooldown."""
     decider, guards = Decider(policy), _guards(run)
+    decider.bound(guards.most_instances(len(run.cycles[0].observation.operators)))
     memory: Memory = EMPTY_MEMORY
     found = []
     for cycle in run.cycles:
@@ -270,4 +278,4 @@ def _figures(reports: Sequence[CycleReport], objective_s: float, *, shared: bool
     )
 
 
-__all__ = ["Advice", "Figures", "PastRun", "Replay", "advise", "replay"]
+__all__ = ["Advice", "Figures", "PastRun", "Replay", "advise", "objective_of", "replay"]

@@ -104,8 +104,10 @@ class Sluice:
         if idle >= IDLE_WINDOWS:
             return _at_rest(observation.parallelism), kept
         if not loads or not any(model.inputs.values()):
-            unknown = "capacity" if loads else "load"
-            return Recommendation.hold(f"sluice: no {unknown} known of any of {len(model.parallelism)} operators"), kept
+            unknown = "capacity (input and busy share)" if loads else "load (arrivals, or input and growth of the lag)"
+            return Recommendation.hold(
+                f"sluice: no {unknown} known of any of {len(model.parallelism)} operators yet; the first one decides"
+            ), kept
         if cost.cooling_s > 0:
             return Recommendation.hold(f"sluice: cooldown, {number(cost.cooling_s)} s left"), kept
         if (model.unknown or cost.cooldown_s > COLD_S) and not model.lag and observation.time_s - first_s < COLD_S:
@@ -167,15 +169,20 @@ class Sluice:
         if best.option is None or best.wait_steps or candidates[best.option] == now:
             late = f"holding is late for {number(never.late_s)} s"
             if best.option is not None and best.wait_steps:
-                change = f"a change pays in {number(best.wait_steps * terms.step_s)} s at the earliest"
+                later = options[best.option].slots
+                change = f"{later:.0f} slots pay best in {number(best.wait_steps * terms.step_s)} s, not now"
             else:
-                change = f"no change pays unless the load leaves {number(present.rate / 2)} to {number(present.rate)}"
+                change = f"a change pays once it saves more than {number(terms.action_price / ahead_s)} slots"
+                change += f" or {number(terms.action_price / terms.late_price)} s late"
             return Recommendation.hold(f"sluice: {facts}: {late}, {change}{notes}")
         chosen, option = candidates[best.option], options[best.option]
         late = f"late for {number(best.late_s)} s instead of {number(never.late_s)} s"
-        limit = f"below {number(present.rate)}" if option.rate > present.rate else f"above {number(option.rate)}"
+        if option.rate > present.rate:
+            otherwise = f"an outlook below {number(present.rate)}{' and no lag' if lag else ''} would have held"
+        else:
+            otherwise = f"an outlook above {number(option.rate)} would have kept more"
         reason = f"{_changes(now, chosen)}: {facts}, {option.slots:.0f} carry {number(option.rate)}, {late}"
-        return Recommendation(parallelism=chosen, reason=f"sluice: {reason}; an outlook {limit} would have held{notes}")
+        return Recommendation(parallelism=chosen, reason=f"sluice: {reason}; {otherwise}{notes}")
 
     def _horizon(self, interval_s: float, cost: ActionCost, steady_windows: int) -> _Horizon:
         """Two windows, the cooldown, the stop itself, and the time in which its lateness is earned back.

@@ -13,7 +13,16 @@ from sluice.lab.simulator.job import RateCurve, SimulatedJob
 from sluice.lab.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.lab.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
 from sluice.lab.simulator.ticking import Ticker
-from sluice.model import Graph, InstanceSize, Observation, OperatorChange, Placement, Reconciliation, Target
+from sluice.model import (
+    Graph,
+    InstanceSize,
+    NodeTypeMetrics,
+    Observation,
+    OperatorChange,
+    Placement,
+    Reconciliation,
+    Target,
+)
 
 ARRIVAL_CHUNK_TICKS = 4096
 NOISE_CHUNK_TICKS = 600
@@ -128,7 +137,20 @@ class SimulatedEngine:
         self._latencies.clear()
         self._observed_tick = self.tick
         self._observed_lag = lag
-        return observation
+        return observation.model_copy(update={"node_types": self._sizes_paid()})
+
+    def _sizes_paid(self) -> dict[str, NodeTypeMetrics]:
+        """Sizes come at once here: only what they cost is to be known. Empty while nobody has chosen any."""
+        if self._requested is None or not self._requested.sizes:
+            return {}
+        return {
+            size.name: NodeTypeMetrics(
+                nodes=sum(mix.get(size.name, 0) for mix in self._requested.sizes.values()),
+                price_per_hour=size.price_per_hour,
+                start_s=0.0,
+            )
+            for size in self.job.settings.sizes
+        }
 
     def maintain(self) -> tuple[str, ...]:
         return ()

@@ -6,6 +6,7 @@ Python plans, in the driver's own process; tasks read in the JVM, column by colu
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ class TopicReader(Steering[Plan]):
     def __init__(self, path: Path, name: str, consumer: str, control: Path) -> None:
         super().__init__(str(path), name, consumer, control)
 
-    def planned(self, start: int, end: int, parts: int, pace: Pace) -> list[Plan]:
+    def planned(self, start: int, end: int, weights: Sequence[float], pace: Pace) -> list[Plan]:
         return [
             {
                 "slices": [_described(piece) for piece in self._topic.slices(low, high)],
@@ -64,7 +65,7 @@ class TopicReader(Steering[Plan]):
                 "head_start_s": pace.head_start_s,
                 "columns": self.columns,
             }
-            for low, high in split_evenly(start, end, parts)
+            for low, high in split_by_weight(start, end, weights)
         ]
 
     def limited(self, start: int, end: int, most_records: int) -> int:
@@ -95,7 +96,11 @@ def _described(piece: Slice) -> dict[str, Any]:
     }
 
 
-def split_evenly(start: int, end: int, parts: int) -> list[tuple[int, int]]:
-    """Exactly `parts` consecutive ranges that differ by at most one record."""
-    cuts = [start + (end - start) * part // parts for part in range(parts + 1)]
+def split_by_weight(start: int, end: int, weights: Sequence[float]) -> list[tuple[int, int]]:
+    """Consecutive ranges, one for every weight, in proportion; with equal weights they differ by at most one record."""
+    if len(set(weights)) == 1:
+        cuts = [start + (end - start) * part // len(weights) for part in range(len(weights) + 1)]
+    else:
+        sums = list(itertools.accumulate(weights))
+        cuts = [start, *(start + int((end - start) * part / sums[-1]) for part in sums[:-1]), end]
     return list(itertools.pairwise(cuts))
