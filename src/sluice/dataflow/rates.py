@@ -100,27 +100,32 @@ def edge_rates(observation: Observation) -> EdgeValues:
     arrives at the successor less what its other predecessors are known to send there. Of several predecessors
     that all fan out, each gets a part in proportion to its output.
     """
-    topology = observation.topology
-    certain: EdgeValues = {name: _certain_rates(name, observation, topology) for name in topology.order}
-    rates = {name: dict(known) for name, known in certain.items()}
-    for successor in topology.order:
-        feeding = topology.predecessors[successor]
-        uncertain = [name for name in feeding if successor not in certain[name]]
-        if uncertain and (arriving := arriving_rate(observation.operators[successor])) is not None:
-            rest = max(0.0, arriving - sum(certain[name].get(successor, 0.0) for name in feeding))
-            for name, rate in _divided(rest, uncertain, observation).items():
+    topology, operators = observation.topology, observation.operators
+    rates: EdgeValues = {}
+    uncertain: dict[str, list[str]] = {}
+    for name in topology.order:
+        rates[name] = known = _certain_rates(operators[name], topology.successors[name])
+        if len(known) < len(topology.successors[name]):
+            for to in topology.successors[name]:
+                if to not in known:
+                    uncertain.setdefault(to, []).append(name)
+    for successor, names in uncertain.items():
+        arriving = arriving_rate(operators[successor])
+        if arriving is not None:
+            sent = sum(rates[name].get(successor, 0.0) for name in topology.predecessors[successor])
+            for name, rate in _divided(max(0.0, arriving - sent), names, observation).items():
                 rates[name][successor] = rate
     return rates
 
 
-def _certain_rates(name: str, observation: Observation, topology: Topology) -> dict[str, float]:
-    metrics = observation.operators[name]
-    successors = topology.successors[name]
-    reported = {to: rate for to, rate in (metrics.output_rates or {}).items() if to in successors}
+def _certain_rates(metrics: OperatorMetrics, successors: tuple[str, ...]) -> dict[str, float]:
+    reported = metrics.output_rates
+    if reported:
+        reported = {to: rate for to, rate in reported.items() if to in successors}
     if len(successors) == 1 and not reported:
         emitted = emitted_rate(metrics)
         return {} if emitted is None else {successors[0]: emitted}
-    return reported
+    return reported or {}
 
 
 def _divided(rate: float, names: list[str], observation: Observation) -> dict[str, float]:
