@@ -20,19 +20,18 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.measuring import Speed, speed_of
 from benchmarks.spark_throughput import (
     CORES,
     KEEPER,
     RECORDS_PER_FILE,
     SCHEMA,
-    Speed,
     bids,
     euros,
     keep,
     parse,
     pipeline,
     run_sluice,
-    speed_of,
 )
 from sluice.model import Target
 from sluice.spark.cluster import lifecycle

@@ -25,7 +25,11 @@ TYPES = tuple(
     NodeType(name=f"c{cores:g}", cpu_cores=cores, memory_mb=MEMORY_MB, slots=2 if cores > 0.5 else 1, start_s=30)
     for cores in CORES
 )
-SAMPLERS = {"fssa": FixedStepSampling(step=1), "fssa2": FixedStepSampling(step=2), "dsa": DynamicSampling()}
+SAMPLERS: dict[str, DynamicSampling | FixedStepSampling] = {
+    "fssa": FixedStepSampling(step=1),
+    "fssa2": FixedStepSampling(step=2),
+    "dsa": DynamicSampling(),
+}
 CONVERGENCE = ConvergenceRule(windows=3, tolerance=0.07, max_windows=15)
 RATES = {"digest": 25_000.0, "per_key": 60_000.0, "parse": 12_000.0}
 DEFAULT = "c0.3"

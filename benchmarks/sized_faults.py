@@ -25,7 +25,7 @@ from sluice.errors import SluiceError
 from sluice.model import InstanceMix, NodeType, Target
 from sluice.spark.nodes.engine import SizedEngine
 from sluice.spark.nodes.local import LocalNodes
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 
 CORES = 1.9
 RATE = 4_000.0
@@ -46,7 +46,7 @@ class FaultyNodes:
     def types(self) -> Sequence[NodeType]:
         return self.inner.types()
 
-    def start(self, type_name: str, count: int) -> Sequence[Node]:
+    def start(self, type_name: str, count: int) -> Sequence[WorkerNode]:
         if self.fails:
             self.fails = False
             self.faults.append("a start fails")
@@ -57,13 +57,13 @@ class FaultyNodes:
             time.sleep(LATE_S)
         return self.inner.start(type_name, count)
 
-    def stop(self, node: Node) -> None:
+    def stop(self, node: WorkerNode) -> None:
         self.inner.stop(node)
 
-    def list(self) -> Sequence[Node]:
+    def list(self) -> Sequence[WorkerNode]:
         return self.inner.list()
 
-    def kill(self, node: Node) -> None:
+    def kill(self, node: WorkerNode) -> None:
         os.kill(self.inner.process_id(node), signal.SIGKILL)
         self.faults.append("a node is killed")
 

@@ -70,7 +70,7 @@ def pipeline_of(*names: str) -> Pipeline:
     dataset = job.source(SOURCE, "id BIGINT")
     for name in names:
         function, options = OPERATORS[name]
-        dataset = job.operator(name, function, dataset, **options)  # type: ignore[arg-type]
+        dataset = job.operator(name, function, dataset, **options)
     job.sink("out", dataset)
     return job
 

@@ -82,4 +82,4 @@ def test_a_forecast_of_noise_is_found_out_within_some_windows_and_an_honest_band
 
 def test_without_a_forecast_the_load_stays_about_what_it_is():
     paths = unforeseen(100.0, 5)
-    assert {min(map(min, paths)), max(map(max, paths))} == {50.0, 150.0}
+    assert {min(map(min, paths)), max(map(max, paths))} == {100.0, 162.5}

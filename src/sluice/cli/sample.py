@@ -1,4 +1,4 @@
-"""`sluice sample`: Measure how fast a pipeline's operators are on instances of every size."""
+"""`sluice sample`: Measure how fast operators are on instances of every size."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def sample_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON, and nothing else.")] = False,
 ) -> None:
-    """Measure how fast a pipeline's operators are on instances of every size.
+    """Measure how fast operators are on instances of every size.
 
     The pipeline runs as ever, on nodes of --node-type. One more node after the other joins an operator and gets as much
     of its input as it can take, until its rate has converged. Nothing is copied: what it reads is the job's.

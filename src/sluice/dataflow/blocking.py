@@ -55,26 +55,27 @@ def longest_time(topology: Topology, times: Mapping[str, float], slack: Mapping[
     """Seconds per record of the operator that needs most of them, its waiting for others included."""
     most = max(times.values())
     if slack:
-        after = _longest_after(topology, times)
+        after = longest_after(topology, times)
         for name, share in slack.items():
             if name in times:
                 most = max(most, (times[name] + after[name]) / (1 + share))
     return most
 
 
-def _longest_after(topology: Topology, times: Mapping[str, float]) -> dict[str, float]:
+def longest_after(topology: Topology, times: Mapping[str, float]) -> dict[str, float]:
     """As `busiest_after` without the names: asked for every configuration, so it makes no objects."""
     after: dict[str, float] = {}
-    known = times.get
+    reach: dict[str, float] = {}
+    own_time, successors = times.get, topology.successors
     for name in reversed(topology.order):
         most = 0.0
-        for follower in topology.successors[name]:
-            own, further = known(follower, 0.0), after[follower]
-            if own > most:
-                most = own
+        for follower in successors[name]:
+            further = reach[follower]
             if further > most:
                 most = further
         after[name] = most
+        own = own_time(name, 0.0)
+        reach[name] = own if own > most else most
     return after
 
 
@@ -95,24 +96,27 @@ class Blocking:
     def learned(self, observation: Observation, busy: Mapping[str, float]) -> Blocking:
         """With one more window of a job at work; `busy` are shares of what an operator shows at its limit."""
         topology = observation.topology
-        after = busiest_after(topology, busy)
+        after, successors = longest_after(topology, busy), topology.successors
         window = {
-            name: [metrics.backpressure, after[name].time]
+            name: [metrics.backpressure, after[name]]
             for name, metrics in observation.operators.items()
-            if metrics.backpressure is not None and topology.successors[name]
+            if metrics.backpressure is not None and successors[name]
         }
         recent = (*self.recent, window)[-SPAN:]
         slack = {name: share for name, share in self.slack.items() if name in observation.operators}
         if len(recent) == SPAN:
             for name in window:
-                pairs = [one[name] for one in recent if name in one]
-                blocked = sum(pair[0] for pair in pairs) / len(pairs)
-                work = sum(pair[1] for pair in pairs) / len(pairs)
-                if blocked >= LEAST_BLOCKED:
-                    seen = max(0.0, work - blocked)
-                    slack[name] = slack[name] + GAIN * (seen - slack[name]) if name in slack else seen
+                blocked = work = seen = 0.0
+                for one in recent:
+                    if name in one:
+                        blocked += one[name][0]
+                        work += one[name][1]
+                        seen += 1.0
+                if blocked >= LEAST_BLOCKED * seen:
+                    left = max(0.0, (work - blocked) / seen)
+                    slack[name] = slack[name] + GAIN * (left - slack[name]) if name in slack else left
                 elif name in slack:
-                    slack[name] = max(slack[name], work)
+                    slack[name] = max(slack[name], work / seen)
         return Blocking(recent, slack)
 
     @property

@@ -34,6 +34,10 @@ LEAST_SHARE = 1e-6
 LIMIT_WEIGHT = 2.0
 LEAST_TRUST = 0.4
 LIMITS_KEPT = 6
+OUTDATED = 1.1
+"""What fewer instances once carried, over what these do, from which on it is no longer believed."""
+FULL = 0.98
+"""An operator so busy that is not held up takes in no more than there is: its capacity may be larger."""
 LIMIT_WINDOWS = 4
 """Of so many windows at the limit the mean counts: where windows fire, one reads nothing and the next a lot."""
 ON_TIME = 3.0
@@ -173,8 +177,12 @@ def is_within(smaller: Mapping[str, int], larger: Mapping[str, int]) -> bool:
 
 
 def _with_limit(limits: list[Limit], rate: float, now: Mapping[str, int]) -> list[Limit]:
-    """With one more; those go that said less of a configuration as large."""
-    kept = [[seen, counts] for seen, counts in limits if not (is_within(now, counts) and seen < rate)]
+    """With one more; those go that said less of a configuration as large, or much more of one as small."""
+    kept = [
+        [seen, counts]
+        for seen, counts in limits
+        if not (is_within(now, counts) and seen < rate) and not (is_within(counts, now) and seen > OUTDATED * rate)
+    ]
     return [*(one for one in kept if one[1] != now), [rate, dict(now)]][-LIMITS_KEPT:]
 
 
@@ -199,11 +207,14 @@ def _measured_curves(
     """The curves of all operators this window says something of."""
     learned = {}
     for name, metrics in observation.operators.items():
-        measured = _measured(metrics, full.get(name, usual), at_limit=name == slowest)
+        share = full.get(name, usual)
+        measured = _measured(metrics, share, at_limit=name == slowest)
         if measured is not None:
             rate, weight = measured
             curve = curves.get(name)
             count = metrics.parallelism
+            if curve and name != slowest and (metrics.busy or 0.0) >= FULL * share and not _has_backlog(metrics):
+                rate = max(rate, curve.rate(count))
             learned[name] = curve.learned(count, rate, weight, bends=bends) if curve else CapacityCurve.of(count, rate)
     return learned
 
@@ -254,18 +265,13 @@ def _flows(observation: Observation, memory: Memory) -> Flows:
     flows: Flows = {}
     for name, rates in edge_rates(observation).items():
         taken = consumed_rate(observation.operators[name])
-        old = before.get(name, {})
-        flows[name] = dict(old)
-        if taken is not None:
-            for to, rate in rates.items():
-                if not taken and not rate:
-                    continue
-                out, into, seen_s = old.get(to, (0.0, 0.0, 0.0))
-                flows[name][to] = [
-                    out * keep + rate,
-                    into * keep + taken,
-                    min(seen_s, SILENT_S) + observation.interval_s,
-                ]
+        flows[name] = edges = dict(before.get(name, ()))
+        if taken is None:
+            continue
+        for to, rate in rates.items():
+            if taken or rate:
+                out, into, seen_s = edges.get(to) or (0.0, 0.0, 0.0)
+                edges[to] = [out * keep + rate, into * keep + taken, min(seen_s, SILENT_S) + observation.interval_s]
     return flows
 
 
@@ -324,6 +330,11 @@ def _limit(observation: Observation, shares: Mapping[str, float]) -> float | Non
         if metrics.lag >= least and began >= least:
             carried.append(min(taken / shares[name], LARGEST))
     return min(carried) if carried else None
+
+
+def _has_backlog(metrics: OperatorMetrics) -> bool:
+    """Whether more waits before an operator than it takes in within a moment."""
+    return (metrics.lag or 0.0) > BACKLOG_S * (metrics.input_rate or 0.0)
 
 
 def _busy(observation: Observation, full: Mapping[str, float], usual: float) -> dict[str, float]:

@@ -50,7 +50,8 @@ class JobSizing:
             below, above = curve.slopes(caution)
             scale = trust - math.log(each)
             height = curve.height(caution) + scale
-            grows = above >= USELESS_SLOPE and not curve.is_limited
+            # doubt makes an operator slow to grow, and only evidence makes it useless to try
+            grows, above = not curve.is_limited, max(above, USELESS_SLOPE)
             # where the plateau of a limited operator ends is not known: below it instances may add up again
             below = max(below, PRIOR_SLOPE if curve.is_limited else USELESS_SLOPE)
             line = _Line(name, curve.instances, height, below, above, grows)
@@ -67,6 +68,9 @@ class JobSizing:
         known = {line.name for line in self._lines}
         slack = model.blocking.slack
         self._slack = {name: share for name, share in slack.items() if share < WEAK and name in known}
+        # of two that work in turn each gets half the time, where there are too many to search
+        many = len(self._slack) > FEW
+        self._turns = {name: math.log((1 + share) / 2) for name, share in self._slack.items()} if many else {}
 
     def carried(self, parallelism: Mapping[str, int]) -> float:
         """The load a configuration carries: that of its slowest operator; at its limit as it was seen."""
@@ -76,12 +80,13 @@ class JobSizing:
         if not self._deciding:
             return math.exp(MOST_HEIGHT)
         if self._slack:
-            times = {line.name: math.exp(-_height(line, parallelism[line.name])) for line in self._deciding}
+            exp = math.exp
+            times = {line[0]: exp(-_height(line, parallelism[line[0]])) for line in self._deciding}
             rate = 1 / longest_time(model.topology, times, self._slack)
         else:
-            rate = math.exp(min(_height(line, parallelism[line.name]) for line in self._deciding))
+            rate = math.exp(min(_height(line, parallelism[line[0]]) for line in self._deciding))
         for seen, counts in model.limits:
-            if seen < rate and is_within(parallelism, counts):
+            if is_within(parallelism, counts) if seen < rate else is_within(counts, parallelism):
                 rate = seen
         return rate
 
@@ -90,17 +95,17 @@ class JobSizing:
         counts = {**self._model.parallelism, **self._idle}
         load = max(min(load, self.most), 1e-12)
         wanted = math.log(load)
-        many = len(self._slack) > FEW
+        turns = self._turns
         for name, instances, height, below, above, grows in self._lines:
             missing = wanted - height
-            if many and name in self._slack:
-                # of two that work in turn each gets half the time
-                missing -= math.log((1 + self._slack[name]) / 2)
-            if missing <= 0:
-                counts[name] = _whole(instances * math.exp(missing / below))
+            if name in turns:
+                missing -= turns[name]
+            if grows or missing <= 0:
+                exponent = missing / (below if missing <= 0 else above)
+                counts[name] = _whole(instances * math.exp(exponent if exponent < 30.0 else 30.0))
             else:
-                counts[name] = _whole(instances * math.exp(min(missing / above, 30.0))) if grows else instances
-        return self._raised(counts, 1 / load) if self._slack and not many else counts
+                counts[name] = instances
+        return self._raised(counts, 1 / load) if self._slack and not turns else counts
 
     def _raised(self, counts: dict[str, int], time: float) -> dict[str, int]:
         """With as many more instances as operators that work in turn need to get by with their time.
@@ -128,16 +133,15 @@ class JobSizing:
 
 def _height(line: _Line, count: int) -> float:
     """The logarithm of the load that an operator carries with so many instances."""
-    height = line.height
-    if count > line.instances:
-        height += math.log(count / line.instances) * line.above
-    elif count < line.instances:
-        height += math.log(count / line.instances) * line.below
+    _, instances, height, below, above, _ = line
+    if count != instances:
+        height += math.log(count / instances) * (above if count > instances else below)
     if -MOST_HEIGHT < height < MOST_HEIGHT:
         return height
     return math.copysign(MOST_HEIGHT, height)
 
 
 def _whole(count: float) -> int:
-    whole = math.ceil(count * (1 - 1e-9))
-    return 1 if whole < 1 else whole if whole < MOST_INSTANCES else MOST_INSTANCES
+    if count >= MOST_INSTANCES:
+        return MOST_INSTANCES
+    return math.ceil(count * (1 - 1e-9)) or 1

@@ -23,7 +23,7 @@ MOST_PATHS = 10
 LEAST_PATHS = 6
 PRIOR_SPREAD = 0.25
 """Relative, over the whole horizon, while nothing is known."""
-MISLED = 2.0
+MISLED = 2.5
 """How much wider paths are after forecasts that were poor."""
 BEYOND = 1.1
 """A jump seen from another height may not lead further than this beyond the largest load so far."""
@@ -78,6 +78,11 @@ def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
     return [math.fsum(loads[at : at + windows_each]) / windows_each for at in range(first, len(loads), windows_each)]
 
 
+def since_jump(past: Sequence[float], newest: float) -> list[float]:
+    """Steps that end with what has just come, where that is no noise: the mean of a step would halve a jump."""
+    return [*past[:-1], newest if abs(newest - past[-1]) > STEADY * past[-1] else past[-1]]
+
+
 def steady_windows(loads: Sequence[float]) -> int:
     """For how long the load has been about what it is now."""
     count = 0
@@ -110,9 +115,9 @@ def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool
 
 
 def unforeseen(now: float, steps: int) -> list[list[float]]:
-    """Paths around a load that stays as it is; wide, for whatever misled the forecast is not understood."""
+    """Paths of a load that stays as it is or grows, widely: what misled the forecast may not be counted on to fall."""
     errors = _no_information(MISLED * now, steps)
-    return [[max(0.0, now + error) for error in path] for path in errors]
+    return [[now + max(0.0, error) for error in path] for path in errors]
 
 
 def _no_information(load: float, steps: int) -> list[list[float]]:

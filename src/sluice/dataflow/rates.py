@@ -100,27 +100,32 @@ def edge_rates(observation: Observation) -> EdgeValues:
     arrives at the successor less what its other predecessors are known to send there. Of several predecessors
     that all fan out, each gets a part in proportion to its output.
     """
-    topology = observation.topology
-    certain: EdgeValues = {name: _certain_rates(name, observation, topology) for name in topology.order}
-    rates = {name: dict(known) for name, known in certain.items()}
-    for successor in topology.order:
-        feeding = topology.predecessors[successor]
-        uncertain = [name for name in feeding if successor not in certain[name]]
-        if uncertain and (arriving := arriving_rate(observation.operators[successor])) is not None:
-            rest = max(0.0, arriving - sum(certain[name].get(successor, 0.0) for name in feeding))
-            for name, rate in _divided(rest, uncertain, observation).items():
+    topology, operators = observation.topology, observation.operators
+    rates: EdgeValues = {}
+    uncertain: dict[str, list[str]] = {}
+    for name in topology.order:
+        rates[name] = known = _certain_rates(operators[name], topology.successors[name])
+        if len(known) < len(topology.successors[name]):
+            for to in topology.successors[name]:
+                if to not in known:
+                    uncertain.setdefault(to, []).append(name)
+    for successor, names in uncertain.items():
+        arriving = arriving_rate(operators[successor])
+        if arriving is not None:
+            sent = sum(rates[name].get(successor, 0.0) for name in topology.predecessors[successor])
+            for name, rate in _divided(max(0.0, arriving - sent), names, observation).items():
                 rates[name][successor] = rate
     return rates
 
 
-def _certain_rates(name: str, observation: Observation, topology: Topology) -> dict[str, float]:
-    metrics = observation.operators[name]
-    successors = topology.successors[name]
-    reported = {to: rate for to, rate in (metrics.output_rates or {}).items() if to in successors}
+def _certain_rates(metrics: OperatorMetrics, successors: tuple[str, ...]) -> dict[str, float]:
+    reported = metrics.output_rates
+    if reported:
+        reported = {to: rate for to, rate in reported.items() if to in successors}
     if len(successors) == 1 and not reported:
         emitted = emitted_rate(metrics)
         return {} if emitted is None else {successors[0]: emitted}
-    return reported
+    return reported or {}
 
 
 def _divided(rate: float, names: list[str], observation: Observation) -> dict[str, float]:
@@ -143,21 +148,25 @@ def selectivities(observation: Observation) -> EdgeValues:
     rates = edge_rates(observation)
     values: EdgeValues = {}
     for name in topology.order:
-        seen = {to: _selectivity(name, to, observation, rates[name].get(to)) for to in topology.successors[name]}
+        seen = {
+            to: _selectivity(name, to, observation.operators[name], topology, rates[name].get(to))
+            for to in topology.successors[name]
+        }
         values[name] = {to: value for to, value in seen.items() if value is not None}
     return values
 
 
-def _selectivity(name: str, successor: str, observation: Observation, edge_rate: float | None) -> float | None:
-    metrics = observation.operators[name]
-    whole_output = observation.topology.successors[name] == (successor,) and not metrics.output_rates
+def _selectivity(
+    name: str, successor: str, metrics: OperatorMetrics, topology: Topology, edge_rate: float | None
+) -> float | None:
+    whole_output = topology.successors[name] == (successor,) and not metrics.output_rates
     of_true_rates = ratio(metrics.true_output_rate, metrics.true_input_rate)
     if of_true_rates is not None:
         share = 1.0 if whole_output else ratio(edge_rate, emitted_rate(metrics))
         if share is not None:
             return min(of_true_rates * share, LARGEST)
     consumed = consumed_rate(metrics)
-    if consumed is None and observation.topology.is_source(name):
+    if consumed is None and topology.is_source(name):
         # a source of which only the output is known passes on what it reads (thesis 4.3)
         consumed = emitted_rate(metrics)
         if consumed is None and whole_output:
@@ -194,10 +203,11 @@ def target_rates(observation: Observation, selectivity: EdgeValues, catch_up_s: 
 
     With `catch_up_s`, its known lag is added to the target of every reader of a topic, and so passed on downstream.
     """
-    loads = {name: source_arrival_rate(observation.operators[name]) for name in observation.topology.sources}
+    topology = observation.topology
+    loads = {name: source_arrival_rate(observation.operators[name]) for name in topology.sources}
     readers = topic_readers(observation) if catch_up_s else {}
     backlog = {name: (metrics.lag or 0.0) / catch_up_s for name, metrics in readers.items()}
-    return pass_along(observation.topology, loads, selectivity, backlog)
+    return pass_along(topology, loads, selectivity, backlog)
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ class QEScalor:
             }
         )
         error = _worst_error(epochs)
-        measures = {} if error is None else {"forecast_error": error}
+        measures = {} if error is None else {"forecast_error": min(error, LARGEST)}
         waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
         if not is_new and not refused and (waits or not short):
             early = self._early(observation, expected, memory)

@@ -6,7 +6,7 @@ from concurrent.futures import Executor, Future
 
 from sluice.errors import SluiceError
 from sluice.model import NodeType
-from sluice.spark.nodes.provider import Node, type_named
+from sluice.spark.nodes.provider import WorkerNode, type_named
 
 SMALL = NodeType(name="small", cpu_cores=0.5, memory_mb=512, price_per_hour=0.02, start_s=10)
 LARGE = NodeType(name="large", cpu_cores=2, memory_mb=1024, price_per_hour=0.06, start_s=20)
@@ -43,7 +43,7 @@ class Later(Executor):
 class FakeNodes:
     def __init__(self, types: tuple[NodeType, ...] = TYPES) -> None:
         self._types = types
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, WorkerNode] = {}
         self.full: set[str] = set()
         """Types that cannot be started now."""
         self.count = 0
@@ -59,7 +59,7 @@ class FakeNodes:
         started = []
         for _ in range(count):
             self.count += 1
-            node = Node(name=f"{type_name}-{self.count}", type=type_name, host=f"10.0.0.{self.count}")
+            node = WorkerNode(name=f"{type_name}-{self.count}", type=type_name, host=f"10.0.0.{self.count}")
             self.nodes[node.name] = node
             started.append(node)
         return started

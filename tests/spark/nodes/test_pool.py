@@ -7,7 +7,7 @@ import pytest
 from sluice.errors import SluiceError
 from sluice.spark.nodes.draining import IDLE_S, LAST_TASKS_S, LONGEST_S, Drains
 from sluice.spark.nodes.pool import ABSENT_S, FIRST_PAUSE_S, LIST_EVERY_S, NodePool
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.placed.workers import Executor
 from tests.spark.nodes.fakes import AtOnce, FakeNodes, Later
 
@@ -150,7 +150,7 @@ def test_closing_stops_all_there_are_and_all_to_come():
 
 @pytest.mark.parametrize("tasks_end", [True, False])
 def test_a_node_has_drained_when_nothing_ran_on_it_for_a_while(tasks_end):
-    node = Node(name="n", type="small", host="h")
+    node = WorkerNode(name="n", type="small", host="h")
     told: list[str] = []
     tasks, time_s = {"7": 1}, 0.0
     drains = Drains(
@@ -173,4 +173,4 @@ def test_a_node_has_drained_when_nothing_ran_on_it_for_a_while(tasks_end):
 
 def test_a_node_whose_executor_is_gone_has_drained():
     drains = Drains(dict, dict, print)
-    assert drains(Node(name="n", type="small", host="h"))
+    assert drains(WorkerNode(name="n", type="small", host="h"))

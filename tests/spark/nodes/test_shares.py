@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.nodes.shares import assign, assign_shared, bounded_slots, nodes_needed, slot_worths
 from tests.spark.nodes.fakes import LARGE, SMALL
 
 
-def nodes(**types: str) -> dict[str, Node]:
-    return {name: Node(name=name, type=kind, host=f"h-{name}") for name, kind in types.items()}
+def nodes(**types: str) -> dict[str, WorkerNode]:
+    return {name: WorkerNode(name=name, type=kind, host=f"h-{name}") for name, kind in types.items()}
 
 
 def test_every_instance_gets_a_node_of_its_type_and_keeps_it():

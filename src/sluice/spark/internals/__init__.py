@@ -10,6 +10,7 @@ that has been stopped raises `ApplicationEndedError`. What Spark itself raises p
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -105,6 +106,11 @@ def context_of(spark: SparkSession) -> Any:
 
 def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm
+
+
+def jvm_process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The driver's JVM; null where something else started it. It ends when its input does. Seen on Spark 4.3.0."""
+    return getattr(spark.sparkContext._gateway, "proc", None)
 
 
 def _json_mapper(spark: SparkSession) -> Any:

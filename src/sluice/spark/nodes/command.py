@@ -13,7 +13,7 @@ from pathlib import Path
 from sluice.errors import BadInputError, SluiceError
 from sluice.files import replace_file
 from sluice.model import NodeType
-from sluice.spark.nodes.provider import Node, type_named
+from sluice.spark.nodes.provider import WorkerNode, type_named
 
 TIMEOUT_S = 600.0
 
@@ -47,12 +47,12 @@ class CommandNodes:
     file: Path | None = None
     """Keeps what was started: a process that was killed leaves nodes behind, and the next one finds them here."""
     timeout_s: float = TIMEOUT_S
-    _nodes: dict[str, Node] = field(default_factory=dict)
+    _nodes: dict[str, WorkerNode] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         if self.file is not None and self.file.exists():
-            self._nodes = {one["name"]: Node(**one) for one in json.loads(self.file.read_text())}
+            self._nodes = {one["name"]: WorkerNode(**one) for one in json.loads(self.file.read_text())}
 
     def _save(self) -> None:
         if self.file is not None:
@@ -62,9 +62,9 @@ class CommandNodes:
     def types(self) -> Sequence[NodeType]:
         return self.node_types
 
-    def start(self, type_name: str, count: int) -> Sequence[Node]:
+    def start(self, type_name: str, count: int) -> Sequence[WorkerNode]:
         type_named(self.node_types, type_name)
-        started: list[Node] = []
+        started: list[WorkerNode] = []
         try:
             for _ in range(count):
                 started.append(self._start_one(type_name))
@@ -74,13 +74,13 @@ class CommandNodes:
             raise
         return started
 
-    def stop(self, node: Node) -> None:
+    def stop(self, node: WorkerNode) -> None:
         self._run("--node-stop", self.commands.stop, node=node.name, host=node.host, type=node.type)
         with self._lock:
             self._nodes.pop(node.name, None)
             self._save()
 
-    def list(self) -> Sequence[Node]:
+    def list(self) -> Sequence[WorkerNode]:
         with self._lock:
             known = dict(self._nodes)
         if self.commands.list is None:
@@ -88,12 +88,12 @@ class CommandNodes:
         there = {line.split()[0] for line in self._run("--node-list", self.commands.list).splitlines() if line.split()}
         return [node for name, node in known.items() if name in there]
 
-    def _start_one(self, type_name: str) -> Node:
+    def _start_one(self, type_name: str) -> WorkerNode:
         printed = self._run("--node-start", self.commands.start, type=type_name)
         words = printed.split()
         if len(words) not in (1, 2):
             raise SluiceError(f"--node-start must print HOST or NAME HOST, got {printed.strip()[:100]!r}")
-        node = Node(name=words[0], type=type_name, host=words[-1])
+        node = WorkerNode(name=words[0], type=type_name, host=words[-1])
         with self._lock:
             self._nodes[node.name] = node
             self._save()

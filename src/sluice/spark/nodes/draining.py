@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.placed.workers import Executor
 
 IDLE_S = 5.0
@@ -33,7 +33,7 @@ class Drains:
         self._idle_since_s: dict[str, float] = {}
         self._told: set[str] = set()
 
-    def __call__(self, node: Node) -> bool:
+    def __call__(self, node: WorkerNode) -> bool:
         executor = self._workers().get(node.host)
         now_s = self._now_s()
         since_s = self._since_s.setdefault(node.name, now_s)
@@ -49,7 +49,7 @@ class Drains:
             self._told.add(node.name)
         return False
 
-    def _over(self, node: Node) -> bool:
+    def _over(self, node: WorkerNode) -> bool:
         for known in (self._since_s, self._idle_since_s):
             known.pop(node.name, None)
         self._told.discard(node.name)

@@ -29,7 +29,7 @@ from sluice.spark import internals
 from sluice.spark.clock import WallClock
 from sluice.spark.nodes.draining import Drains
 from sluice.spark.nodes.pool import NodePool
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.nodes.shares import Assignment, assign, assign_shared, bounded_slots, mix_of, slot_worths
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.worker_side import WorkerSide
@@ -148,10 +148,10 @@ class SizedEngine:
         finally:
             self.pool.close()
 
-    def nodes_of(self, operator: str) -> list[Node]:
+    def nodes_of(self, operator: str) -> list[WorkerNode]:
         return [self.pool.ready[name] for name in self._assignment.of(operator) if name in self.pool.ready]
 
-    def slot_speed(self, operator: str, node: Node) -> tuple[float | None, float | None]:
+    def slot_speed(self, operator: str, node: WorkerNode) -> tuple[float | None, float | None]:
         """Records/s of one slot of a node, and how long its tasks took, in the last window; null without a task."""
         executor = self._workers.workers.get(node.host)
         key = (operator, executor.executor_id if executor else "")

@@ -21,7 +21,7 @@ from sluice.model import NodeType
 from sluice.spark.cluster.limits import CpuLimit, available_cores, cpu_hierarchy, make_group
 from sluice.spark.cluster.processes import end, end_with_parent, free_port, processes_in
 from sluice.spark.cluster.standalone import worker_daemon
-from sluice.spark.nodes.provider import Node, type_named
+from sluice.spark.nodes.provider import WorkerNode, type_named
 from sluice.spark.session import java_home_problem
 
 HOSTS = [f"127.0.0.{number}" for number in range(101, 255)]
@@ -30,7 +30,7 @@ LEAST_MEMORY_MB = 512
 
 @dataclass(frozen=True)
 class _Running:
-    node: Node
+    node: WorkerNode
     process: subprocess.Popen[bytes]
     limit: CpuLimit
     work: Path
@@ -70,9 +70,9 @@ class LocalNodes:
     def types(self) -> Sequence[NodeType]:
         return self._types
 
-    def start(self, type_name: str, count: int) -> Sequence[Node]:
+    def start(self, type_name: str, count: int) -> Sequence[WorkerNode]:
         kind = type_named(self._types, type_name)
-        started: list[Node] = []
+        started: list[WorkerNode] = []
         try:
             for _ in range(count):
                 started.append(self._start_one(kind))
@@ -84,7 +84,7 @@ class LocalNodes:
             raise
         return started
 
-    def _start_one(self, kind: NodeType) -> Node:
+    def _start_one(self, kind: NodeType) -> WorkerNode:
         with self._lock:
             self._forget_dead()
             used = sum(type_named(self._types, one.node.type).cpu_cores for one in self._running.values())
@@ -95,11 +95,11 @@ class LocalNodes:
                 )
             taken = {one.node.host for one in self._running.values()}
             number = next(self._numbers)
-            node = Node(name=f"{kind.name}-{number}", type=kind.name, host=_free(taken, number))
+            node = WorkerNode(name=f"{kind.name}-{number}", type=kind.name, host=_free(taken, number))
             self._running[node.name] = self._launch(node, kind)
         return node
 
-    def _launch(self, node: Node, kind: NodeType) -> _Running:
+    def _launch(self, node: WorkerNode, kind: NodeType) -> _Running:
         work = self._home / node.name
         work.mkdir(parents=True, exist_ok=True)
         group = None
@@ -128,13 +128,13 @@ class LocalNodes:
             )
         return _Running(node, process, limit, work)
 
-    def stop(self, node: Node) -> None:
+    def stop(self, node: WorkerNode) -> None:
         with self._lock:
             running = self._running.pop(node.name, None)
         if running is not None:
             _end(running)
 
-    def list(self) -> Sequence[Node]:
+    def list(self) -> Sequence[WorkerNode]:
         with self._lock:
             self._forget_dead()
             return [one.node for one in self._running.values()]
@@ -148,7 +148,7 @@ class LocalNodes:
         for one in running:
             _end(one)
 
-    def process_id(self, node: Node) -> int:
+    def process_id(self, node: WorkerNode) -> int:
         """For whoever wants to see what happens when a node dies."""
         with self._lock:
             return self._running[node.name].process.pid

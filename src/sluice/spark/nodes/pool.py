@@ -14,7 +14,7 @@ from typing import Protocol
 
 from sluice.errors import SluiceError
 from sluice.model import NodeType, NodeTypeMetrics
-from sluice.spark.nodes.provider import Node, NodeProvider
+from sluice.spark.nodes.provider import NodeProvider, WorkerNode
 
 FIRST_PAUSE_S = 30.0
 LONGEST_PAUSE_S = 600.0
@@ -29,7 +29,7 @@ MOST_AT_ONCE = 8
 class Drain(Protocol):
     """Whether a node that is to go has nothing to do any more; called every tick until it says so."""
 
-    def __call__(self, node: Node) -> bool: ...
+    def __call__(self, node: WorkerNode) -> bool: ...
 
 
 @dataclass
@@ -38,8 +38,8 @@ class _Start:
 
     type: str
     since_s: float
-    answer: Future[Node]
-    node: Node | None = None
+    answer: Future[WorkerNode]
+    node: WorkerNode | None = None
 
 
 @dataclass
@@ -62,10 +62,10 @@ class NodePool:
         self.types: dict[str, NodeType] = {one.name: one for one in self.provider.types()}
         self._known = {name: _Availability(one.start_s) for name, one in self.types.items()}
         self._starts: list[_Start] = []
-        self.ready: dict[str, Node] = {}
+        self.ready: dict[str, WorkerNode] = {}
         """By name: nodes whose executor has come, those that drain left out."""
-        self.draining: dict[str, Node] = {}
-        self._stops: dict[str, tuple[Node, Future[None]]] = {}
+        self.draining: dict[str, WorkerNode] = {}
+        self._stops: dict[str, tuple[WorkerNode, Future[None]]] = {}
         self._listed_s = float("-inf")
         self._events: list[str] = []
         self._absent_since_s: dict[str, float] = {}
@@ -79,7 +79,9 @@ class NodePool:
         for node in self.provider.list():
             if left.get(node.type, 0) > 0:
                 left[node.type] -= 1
-                self._starts.append(_Start(node.type, self.now_s(), self.executor.submit(lambda known=node: known)))
+                known: Future[WorkerNode] = Future()
+                known.set_result(node)
+                self._starts.append(_Start(node.type, self.now_s(), known))
             else:
                 self._stop(node)
         for name, count in left.items():
@@ -185,7 +187,7 @@ class NodePool:
             elif waited_s > self._patience_s(start.type):
                 self._overdue(start, waited_s)
 
-    def _came(self, node: Node, waited_s: float) -> None:
+    def _came(self, node: WorkerNode, waited_s: float) -> None:
         known = self._known[node.type]
         known.start_s, known.failures, known.until_s = waited_s, 0, 0.0
         self.ready[node.name] = node
@@ -235,7 +237,7 @@ class NodePool:
                 self._events.append(f"node {name} has had no executor for {ABSENT_S:.0f} s")
                 self._stop(self.ready.pop(name))
 
-    def _stop(self, node: Node) -> None:
+    def _stop(self, node: WorkerNode) -> None:
         self._stops[node.name] = (node, self.executor.submit(self.provider.stop, node))
 
     def _collect_stops(self) -> None:

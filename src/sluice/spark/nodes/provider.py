@@ -11,7 +11,7 @@ from sluice.model import NodeType
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class WorkerNode:
     """`host` is the address that its executor has in Spark; `name` is the provider's own."""
 
     name: str
@@ -30,15 +30,15 @@ class NodeProvider(Protocol):
         """What can be started; always the same answer."""
         ...
 
-    def start(self, type_name: str, count: int) -> Sequence[Node]:
+    def start(self, type_name: str, count: int) -> Sequence[WorkerNode]:
         """So many new nodes, or an error and none: whoever fails half way stops what it had started."""
         ...
 
-    def stop(self, node: Node) -> None:
+    def stop(self, node: WorkerNode) -> None:
         """End a node; one that is gone already is no error."""
         ...
 
-    def list(self) -> Sequence[Node]:
+    def list(self) -> Sequence[WorkerNode]:
         """The nodes that were started here and are not gone; one that died is left out."""
         ...
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sluice.errors import SluiceError
 from sluice.model import InstanceSize, Target
 from sluice.spark.nodes.engine import SizedEngine
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 
 SATURATED = 0.8
 """Of the time between batches: tasks of the sampled node are to take so long."""
@@ -47,7 +47,7 @@ class LiveSampling:
             engine.emphasis.clear()
             self._until_released()
 
-    def _windows(self, node: Node) -> Iterator[float]:
+    def _windows(self, node: WorkerNode) -> Iterator[float]:
         empty = 0
         while empty < EMPTY_WINDOWS:
             self._pass(self._window_s)
@@ -65,7 +65,7 @@ class LiveSampling:
             yield speed * self._engine.pool.types[node.type].slots
         raise SluiceError(f"node {node.name!r} read nothing of {self._operator!r} in {EMPTY_WINDOWS} windows")
 
-    def _joined(self, type_name: str, before: set[str]) -> Node:
+    def _joined(self, type_name: str, before: set[str]) -> WorkerNode:
         for _ in range(round(JOIN_S / self._engine.tick_s)):
             self._pass(self._engine.tick_s)
             for node in self._engine.nodes_of(self._operator):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from sluice.model import InstanceMix, NodeType
-from sluice.spark.nodes.provider import Node
+from sluice.spark.nodes.provider import WorkerNode
 
 LEAST_SHARE = 0.05
 """Of what an average slot of the operator reads: less would never show that a slot has become faster."""
@@ -40,7 +40,7 @@ Before = Mapping[str, tuple[str, ...]]
 """Node -> operators it has served."""
 
 
-def assign_shared(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], before: Before) -> Assignment:
+def assign_shared(mixes: Mapping[str, InstanceMix], ready: Mapping[str, WorkerNode], before: Before) -> Assignment:
     """Every operator on as many nodes of each type as its mix says, the same ones for all; those that serve first."""
     chosen: dict[str, tuple[str, ...]] = {}
     missing: dict[str, InstanceMix] = {}
@@ -59,7 +59,7 @@ def assign_shared(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], b
     return Assignment(chosen, kept, missing, shared=True)
 
 
-def assign(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], before: Before) -> Assignment:
+def assign(mixes: Mapping[str, InstanceMix], ready: Mapping[str, WorkerNode], before: Before) -> Assignment:
     """Every operator its mix, each instance a node to itself; nodes stay where they are if they can.
 
     A node that its operator does not need any more goes to another one that lacks its type. Where something is missing
@@ -91,7 +91,7 @@ def assign(mixes: Mapping[str, InstanceMix], ready: Mapping[str, Node], before: 
     return Assignment(chosen, kept, missing)
 
 
-def mix_of(nodes: list[str], ready: Mapping[str, Node]) -> InstanceMix:
+def mix_of(nodes: list[str], ready: Mapping[str, WorkerNode]) -> InstanceMix:
     """How many of which type."""
     found: InstanceMix = {}
     for name in nodes:

@@ -24,9 +24,17 @@ Plan = dict[str, Any]
 
 
 def stream_from(
-    spark: SparkSession, topic: Path, *, consumer: str, control: Path, places: Path | None = None
+    spark: SparkSession,
+    topic: Path,
+    *,
+    consumer: str,
+    control: Path,
+    name: str | None = None,
+    places: Path | None = None,
 ) -> DataFrame:
     """The records of a topic as a streaming DataFrame, steered by the `ReaderControl` saved at `control`.
+
+    `name` is the dataset's, if it is not that of the folder: offsets carry it.
 
     Registers the consumer if it is new. A consumer's offset is acknowledged when Spark has logged the batch as finished
     and asks for the next, so `lag_records` counts the running batch as not done. With `places` its partitions go where
@@ -39,14 +47,15 @@ def stream_from(
         "path": str(topic),
         "consumer": consumer,
         "control": str(control),
+        "name": name or topic.name,
         "schema": from_arrow_schema(opened.schema).json(),
     }
     return placed_stream(spark, TOPIC_SOURCE, options, places)
 
 
 class TopicReader(Steering[Plan]):
-    def __init__(self, path: Path, consumer: str, control: Path) -> None:
-        super().__init__(str(path), path.name, consumer, control)
+    def __init__(self, path: Path, name: str, consumer: str, control: Path) -> None:
+        super().__init__(str(path), name, consumer, control)
 
     def planned(self, start: int, end: int, weights: Sequence[float], pace: Pace) -> list[Plan]:
         return [

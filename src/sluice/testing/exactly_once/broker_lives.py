@@ -132,4 +132,5 @@ def main(root: Path, url: str, query: str, events: int, rescales: int, seed: int
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], *map(int, sys.argv[4:7]), share=float(sys.argv[7]))
+    events, rescales, seed = map(int, sys.argv[4:7])
+    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], events, rescales, seed, float(sys.argv[7]))
