@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from sluice.journal.file import read_runs
-from sluice.spark.cluster import lifecycle
-from sluice.spark.kafka import broker, connector
-from sluice.testing.kafka import make_topic
+from sluice.spark.kafka import connector
+from sluice.testing.kafka import local_broker, make_topic
 from sluice.testing.step_load.feed import TopicFeed
 from sluice.testing.step_load.job import DRAINING, local_cluster, session
 from sluice.testing.step_load.steps import LOW, MOST, step_up_and_down
@@ -75,15 +74,14 @@ def main() -> None:
     bad = 0
     for number in range(arguments.runs):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            home, root = Path(folder) / "broker", Path(folder) / "job"
+            root = Path(folder) / "job"
             root.mkdir()
-            bootstrap = broker.up(home).master_url
-            try:
-                with local_cluster(Path(folder) / "cluster") as cluster:
-                    words = [sys.executable, "-m", __spec__.name, "--one", str(root), cluster.master_url, bootstrap]
-                    subprocess.run(words, check=True)
-            finally:
-                lifecycle.down(home)
+            with (
+                local_broker(Path(folder) / "broker") as bootstrap,
+                local_cluster(Path(folder) / "cluster") as cluster,
+            ):
+                words = [sys.executable, "-m", __spec__.name, "--one", str(root), cluster.master_url, bootstrap]
+                subprocess.run(words, check=True)
             found = json.loads((root / "result.json").read_text())
         print(f"run {number + 1}: {', '.join(f'{name} {value}' for name, value in found.items())}", flush=True)
         bad += found["lost"] + found["repeated"] + found["wrong_lags"]

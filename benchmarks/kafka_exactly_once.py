@@ -14,9 +14,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from sluice.spark.cluster import lifecycle
-from sluice.spark.kafka import broker
 from sluice.testing.exactly_once.broker_lives import Lives, run_lives
+from sluice.testing.kafka import local_broker
 
 QUERIES = ("q1", "q5", "q8")
 
@@ -30,8 +29,7 @@ def main() -> None:
     kills, restarts, rescales = (1, 1, 4) if arguments.short else (5, 2, 20)
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "broker"
-        broker.up(home)
-        try:
+        with local_broker(home):
             for query in [arguments.query] if arguments.query else QUERIES:
                 lives = Lives(
                     query=query,
@@ -47,8 +45,6 @@ def main() -> None:
                     "output exact, lost 0, twice 0",
                     flush=True,
                 )
-        finally:
-            lifecycle.down(home)
 
 
 if __name__ == "__main__":

@@ -85,9 +85,18 @@ def test_a_run_keeps_its_broker_and_prefix(tmp_path: Path) -> None:
     assert first.prefix.startswith("q5-")
     assert chosen_broker("q5", None, tmp_path) == first
     assert chosen_broker("q5", "kafka://a:9092", tmp_path) == first
+    (tmp_path / "plan.json").touch()
     with pytest.raises(BadInputError, match="use another folder"):
         chosen_broker("q5", "kafka://b:9092", tmp_path)
     assert json.loads((tmp_path / "topics.json").read_text())["topics"] == first.url
+
+
+def test_an_address_that_was_wrong_can_be_corrected_while_no_run_has_begun(tmp_path: Path) -> None:
+    assert chosen_broker("q5", "kafka://wrong:9092", tmp_path) is not None
+    corrected = chosen_broker("q5", "kafka://right:9092", tmp_path)
+    assert corrected is not None
+    assert corrected.bootstrap == "right:9092"
+    assert chosen_broker("q5", None, tmp_path) == corrected
 
 
 def test_a_run_that_goes_on_may_have_its_settings_in_another_file(properties: Path, tmp_path: Path) -> None:
@@ -130,6 +139,7 @@ def test_settings_that_cannot_be_read_are_one_line(content: bytes | None, tmp_pa
 
 def test_a_run_with_embedded_topics_does_not_move_to_a_broker(tmp_path: Path) -> None:
     assert chosen_broker("q5", None, tmp_path) is None
+    (tmp_path / "plan.json").touch()
     with pytest.raises(BadInputError, match="topics in folders"):
         chosen_broker("q5", "kafka://a:9092", tmp_path)
 

@@ -21,34 +21,26 @@ def chosen_broker(pipeline: str, url: str | None, root: Path) -> Broker | None:
     """The broker asked for, or the one a run left here began with; None for embedded topics.
 
     A run that begins gets a prefix of its own unless one is given: checkpoints and topics belong together. One that
-    goes on may have its settings in another file.
+    goes on may have its settings in another file. What was chosen for a run that never began holds nobody.
     """
-    path = root / FILE
     asked = None if url is None else Broker.parse(url)
     if asked is not None:
         asked.check()
-    if path.exists():
-        kept = json.loads(path.read_text())["topics"]
-        moved = asked is not None and asked.config is not None
-        before = None if kept == EMBEDDED else Broker.parse(kept.partition("?")[0] if moved else kept)
-        if asked is not None and not _agrees(asked, before):
+    has_begun = (root / "plan.json").exists()
+    kept = _kept(root, EMBEDDED if has_begun else None)
+    if asked is None and kept is not None:
+        return None if kept == EMBEDDED else Broker.parse(kept)
+    if asked is not None and kept is not None:
+        before = None if kept == EMBEDDED else Broker.parse(kept.partition("?")[0] if asked.config else kept)
+        if before is not None and asked.bootstrap == before.bootstrap and asked.prefix in (None, before.prefix):
+            return _saved(root, replace(before, config=asked.config or before.config))
+        if has_begun:
             raise BadInputError(
                 f"{str(root)!r} holds a run with its topics in {kept}, not in {url}; use another folder"
             )
-        if before is not None and asked is not None and moved:
-            before = replace(before, config=asked.config)
-            _save(path, before)
-        return before
-    broker = asked and asked.with_prefix(asked.prefix or f"{pipeline}-{uuid.uuid4().hex[:8]}")
-    if broker is not None and (root / "plan.json").exists():
-        raise BadInputError(
-            f"{str(root)!r} holds a run with its topics in {EMBEDDED}, not in {url}; use another folder"
-        )
     if asked is not None and asked.prefix is not None:
         _check_unused(asked)
-    root.mkdir(parents=True, exist_ok=True)
-    _save(path, broker)
-    return broker
+    return _saved(root, asked and asked.with_prefix(asked.prefix or f"{pipeline}-{uuid.uuid4().hex[:8]}"))
 
 
 def _check_unused(broker: Broker) -> None:
@@ -65,11 +57,13 @@ def _check_unused(broker: Broker) -> None:
         )
 
 
-def _save(path: Path, broker: Broker | None) -> None:
-    replace_file(path, json.dumps({"topics": broker.url if broker else EMBEDDED}).encode(), durable=True)
+def _kept(root: Path, otherwise: str | None) -> str | None:
+    path = root / FILE
+    return str(json.loads(path.read_text())["topics"]) if path.exists() else otherwise
 
 
-def _agrees(asked: Broker, before: Broker | None) -> bool:
-    if before is None:
-        return False
-    return asked.bootstrap == before.bootstrap and asked.prefix in (None, before.prefix)
+def _saved(root: Path, broker: Broker | None) -> Broker | None:
+    root.mkdir(parents=True, exist_ok=True)
+    kept = json.dumps({"topics": broker.url if broker else EMBEDDED})
+    replace_file(root / FILE, kept.encode(), durable=True)
+    return broker
