@@ -170,22 +170,6 @@ def test_missing_metrics_cost_little():
     assert thinned.avg_slots < 1.3 * whole.avg_slots
 
 
-class Overstated(Sluice):
-    """Operators seem to work twice as long as they do, at most all the time: more instances seem to bring nothing."""
-
-    def decide(self, observation, memory):
-        operators = {
-            name: metrics.model_copy(update={"busy": min(1.0, 2 * (metrics.busy or 0.0)), "true_input_rate": None})
-            for name, metrics in observation.operators.items()
-        }
-        return super().decide(observation.model_copy(update={"operators": operators}), memory)
-
-
-def test_wrong_busy_shares_never_make_it_give_up():
-    summary, _ = played(Overstated(), wave, minutes=120)
-    assert summary.slo_violation_ratio < 0.3
-
-
 def test_what_is_remembered_stops_growing():
     """Also where operators come and go under new names, as queries of an application may for months."""
     sizes = []
