@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from sluice.dataflow.load_outlook import Skill, in_steps, outlook, steady_windows, unforeseen
+from sluice.dataflow.load_outlook import Skill, after_jump, in_steps, outlook, steady_windows, unforeseen
 
 
 def ends(past, steps=10, **options):
@@ -81,5 +81,12 @@ def test_a_forecast_of_noise_is_found_out_within_some_windows_and_an_honest_band
 
 
 def test_without_a_forecast_the_load_stays_about_what_it_is():
-    paths = unforeseen(100.0, 5)
-    assert {min(map(min, paths)), max(map(max, paths))} == {100.0, 162.5}
+    for for_long, least, most in ((False, 50.0, 150.0), (True, 100.0, 162.5)):
+        paths = unforeseen(100.0, 5, for_long=for_long)
+        assert (min(map(min, paths)), max(map(max, paths))) == (least, most)
+
+
+def test_after_a_jump_paths_begin_at_the_new_load():
+    assert after_jump([[10.0, 12.0], [8.0, 1.0]], level=10.0, newest=30.0) == [[30.0, 32.0], [28.0, 21.0]]
+    assert after_jump([[10.0, 3.0]], level=10.0, newest=5.0) == [[5.0, 0.0]]
+    assert after_jump([[10.0, 12.0]], level=10.0, newest=11.5) == [[10.0, 12.0]]

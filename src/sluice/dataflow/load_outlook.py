@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 TREND_STEPS, LONG_TREND_STEPS = 4, 16
@@ -23,8 +23,10 @@ MOST_PATHS = 10
 LEAST_PATHS = 6
 PRIOR_SPREAD = 0.25
 """Relative, over the whole horizon, while nothing is known."""
-MISLED = 2.5
+MISLED, MISLED_FOR_LONG = 2.0, 2.5
 """How much wider paths are after forecasts that were poor."""
+LONG_POOR = 8
+"""Windows in a row with poor forecasts from which on no jump explains them."""
 BEYOND = 1.1
 """A jump seen from another height may not lead further than this beyond the largest load so far."""
 PRIOR_WEIGHT = 4.0
@@ -45,29 +47,36 @@ class Skill:
     before: float = 0.0
     load: float = 0.0
     checks: int = 0
+    poor_windows: int = 0
+    """In a row, the last one included."""
 
     @staticmethod
     def from_list(values: Sequence[Any]) -> Skill:
         return Skill(*values)
 
     def to_list(self) -> list[float]:
-        return [self.forecast, self.before, self.load, self.checks]
+        return [self.forecast, self.before, self.load, self.checks, self.poor_windows]
 
     def checked(self, said: Sequence[float], loads: Sequence[float]) -> Skill:
         """With the last load: paths are scored as a distribution, so an honest band costs little (CRPS)."""
         came = loads[-1]
         wrong = math.fsum(abs(value - came) for value in said) / len(said)
         spread = math.fsum(abs(a - b) for a in said for b in said) / (2 * len(said) ** 2)
-        return Skill(
+        now = Skill(
             SKILL_FADING * self.forecast + wrong - spread,
             SKILL_FADING * self.before + abs(came - loads[-2]),
             SKILL_FADING * self.load + math.fsum(loads) / len(loads),
             min(self.checks + 1, LEAST_CHECKS),
         )
+        return replace(now, poor_windows=min(self.poor_windows + 1, LONG_POOR) if now.is_poor else 0)
 
     @property
     def is_poor(self) -> bool:
         return self.checks >= LEAST_CHECKS and self.forecast > WORSE * self.before + UNAVOIDABLE * self.load
+
+    @property
+    def is_poor_for_long(self) -> bool:
+        return self.poor_windows >= LONG_POOR
 
 
 def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
@@ -78,9 +87,12 @@ def in_steps(loads: Sequence[float], windows_each: int) -> list[float]:
     return [math.fsum(loads[at : at + windows_each]) / windows_each for at in range(first, len(loads), windows_each)]
 
 
-def since_jump(past: Sequence[float], newest: float) -> list[float]:
-    """Steps that end with what has just come, where that is no noise: the mean of a step would halve a jump."""
-    return [*past[:-1], newest if abs(newest - past[-1]) > STEADY * past[-1] else past[-1]]
+def after_jump(paths: list[list[float]], level: float, newest: float) -> list[list[float]]:
+    """Paths that begin at what has just come, where that is no noise: the mean of a step has half of a jump."""
+    jump = newest - level
+    if abs(jump) <= STEADY * level:
+        return paths
+    return [[max(0.0, value + jump) for value in path] for path in paths]
 
 
 def steady_windows(loads: Sequence[float]) -> int:
@@ -114,10 +126,11 @@ def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool
     ]
 
 
-def unforeseen(now: float, steps: int) -> list[list[float]]:
-    """Paths of a load that stays as it is or grows, widely: what misled the forecast may not be counted on to fall."""
-    errors = _no_information(MISLED * now, steps)
-    return [[now + max(0.0, error) for error in path] for path in errors]
+def unforeseen(now: float, steps: int, *, for_long: bool) -> list[list[float]]:
+    """Paths around a load that stays as it is, wide; what misled forecasts for long is not counted on to fall."""
+    errors = _no_information((MISLED_FOR_LONG if for_long else MISLED) * now, steps)
+    lowest = now if for_long else 0.0
+    return [[max(lowest, now + error) for error in path] for path in errors]
 
 
 def _no_information(load: float, steps: int) -> list[list[float]]:

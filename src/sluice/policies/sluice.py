@@ -15,7 +15,7 @@ from typing import Any
 from sluice.dataflow.flow_plan import REACTS_AT, Option, Terms, cheapest_plan
 from sluice.dataflow.job_model import JobModel
 from sluice.dataflow.job_sizing import JobSizing
-from sluice.dataflow.load_outlook import Skill, in_steps, outlook, since_jump, steady_windows, unforeseen
+from sluice.dataflow.load_outlook import Skill, after_jump, in_steps, outlook, steady_windows, unforeseen
 from sluice.dataflow.numbers import listing, number
 from sluice.model import ActionCost, Observation, Recommendation
 from sluice.protocol import Memory, policy
@@ -100,7 +100,7 @@ class Sluice:
         paths = self._paths(loads, horizon) if loads else []
         kept |= {"skill": skill.to_list(), "said": [path[0] for path in paths]}
         if skill.is_poor:
-            paths = unforeseen(loads[-1], horizon.steps)
+            paths = unforeseen(loads[-1], horizon.steps, for_long=skill.is_poor_for_long)
         if idle >= IDLE_WINDOWS:
             return _at_rest(observation.parallelism), kept
         if not loads or not any(model.inputs.values()):
@@ -205,8 +205,9 @@ class Sluice:
     def _paths(self, loads: list[float], horizon: _Horizon) -> list[list[float]]:
         """Long steps of a far outlook are forecast two at a time: a minute tells more of a trend than half of one."""
         at_once = 2 if horizon.windows > 1 else 1
-        past = since_jump(in_steps(loads, horizon.windows * at_once) or [math.fsum(loads) / len(loads)], loads[-1])
+        past = in_steps(loads, horizon.windows * at_once) or [math.fsum(loads) / len(loads)]
         coarse = outlook(past, -(-horizon.steps // at_once), trend=self.forecast, band=self.band)
+        coarse = after_jump(coarse, past[-1], loads[-1])
         if at_once == 1:
             return coarse
         return [[value for value in path for _ in range(at_once)][: horizon.steps] for path in coarse]
