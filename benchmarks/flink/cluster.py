@@ -41,6 +41,7 @@ SETTINGS = {
     "metrics.fetcher.update-interval": "200",
 }
 PATIENCE_S = 60.0
+ENDED = ("FINISHED", "CANCELED")
 
 
 def flink_python() -> Path:
@@ -96,7 +97,16 @@ class FlinkCluster:
         return json.loads(content) if content else None
 
     def state(self, job: str) -> str:
-        return str(self.ask(f"/jobs/{job}")["state"])
+        """Of a job that has not failed."""
+        state = str(self.ask(f"/jobs/{job}")["state"])
+        if state == "FAILED":
+            problem = self.ask(f"/jobs/{job}/exceptions")["exceptionHistory"]["entries"][0]["stacktrace"]
+            raise SluiceError(f"Flink's job failed: {problem[:2000]}")
+        return state
+
+    def await_end(self, job: str) -> None:
+        while self.state(job) not in ENDED:
+            time.sleep(0.2)
 
     def source_records(self, job: str) -> int:
         """What its sources have handed out so far."""
@@ -104,9 +114,6 @@ class FlinkCluster:
 
     def cpu_s(self) -> float:
         return sum(cpu_s(session) for session in self._sessions)
-
-    def log(self) -> Path:
-        return self._root / "log"
 
     def output(self) -> Path:
         """What jobs have printed."""

@@ -27,6 +27,7 @@ KEYS = 100_000
 WINDOW_S, SLIDE_S = 10.0, 2.0
 FIRST_S = 1_700_000_000
 SEED = 1
+NOWHERE = "'connector' = 'blackhole'"
 
 Make = Callable[[int, int], pa.Table]
 
@@ -62,8 +63,8 @@ class Comparison:
 
     name: str
     streams: tuple[Stream, ...]
-    pipeline: Callable[[Mapping[str, Path]], Pipeline]
-    """Over these topics."""
+    pipeline: Callable[[Mapping[str, Path], str | None], Pipeline]
+    """Over these topics, into a sink of this format of Spark; without one into a topic."""
     results: str
     sql: str
     flink_settings: Mapping[str, str]
@@ -72,9 +73,10 @@ class Comparison:
     def records(self) -> int:
         return sum(stream.records for stream in self.streams)
 
-    def flink_statements(self, folders: Mapping[str, Path]) -> list[str]:
+    def flink_statements(self, folders: Mapping[str, Path], into: str = NOWHERE) -> list[str]:
+        """`into` is where the results go, as Flink writes it."""
         tables = [stream.flink_table(folders[stream.name]) for stream in self.streams]
-        sink = f"CREATE TEMPORARY TABLE results ({self.results}) WITH ('connector' = 'blackhole')"
+        sink = f"CREATE TEMPORARY TABLE results ({self.results}) WITH ({into})"
         return [*tables, sink, f"INSERT INTO results {self.sql}"]
 
 
@@ -96,14 +98,14 @@ BIDS = Stream(
     schema=BID_SCHEMA,
     make=partial(_timed, Bids(), 100_000),
     records=40_000_000,
-    columns="auction BIGINT, bidder BIGINT, price BIGINT, `at` TIMESTAMP(3)",
+    columns="`auction` BIGINT, `bidder` BIGINT, `price` BIGINT, `at` TIMESTAMP(3)",
 )
 NUMBERS = Stream(
     name="numbers",
     schema="id BIGINT, key BIGINT, word STRING",
     make=_numbers,
     records=40_000_000,
-    columns="id BIGINT, `key` BIGINT, word STRING",
+    columns="`id` BIGINT, `key` BIGINT, `word` STRING",
 )
 AUCTIONS = Stream(
     name="auctions",
@@ -111,8 +113,8 @@ AUCTIONS = Stream(
     make=partial(_timed, Auctions(), 30_000),
     records=7_500_000,
     columns=(
-        "id BIGINT, item STRING, description STRING, initial_bid BIGINT, reserve BIGINT, `at` TIMESTAMP(3), "
-        "expires TIMESTAMP(3), seller BIGINT, category BIGINT"
+        "`id` BIGINT, `item` STRING, `description` STRING, `initial_bid` BIGINT, `reserve` BIGINT, `at` TIMESTAMP(3), "
+        "`expires` TIMESTAMP(3), `seller` BIGINT, `category` BIGINT"
     ),
 )
 PERSONS = Stream(
@@ -120,7 +122,10 @@ PERSONS = Stream(
     schema=PERSON_SCHEMA,
     make=partial(_timed, Persons(), 10_000),
     records=2_500_000,
-    columns=("id BIGINT, name STRING, email STRING, credit_card STRING, city STRING, state STRING, `at` TIMESTAMP(3)"),
+    columns=(
+        "`id` BIGINT, `name` STRING, `email` STRING, `credit_card` STRING, `city` STRING, `state` STRING, "
+        "`at` TIMESTAMP(3)"
+    ),
 )
 
 
@@ -129,22 +134,27 @@ def _count(numbers: DataFrame) -> DataFrame:
 
 
 def _over_one(
-    name: str, stream: Stream, function: Callable[[DataFrame], DataFrame], topics: Mapping[str, Path], **options: Any
+    name: str,
+    stream: Stream,
+    function: Callable[[DataFrame], DataFrame],
+    topics: Mapping[str, Path],
+    sink: str | None,
+    **options: Any,
 ) -> Pipeline:
     made = Pipeline(name)
     made.source(stream.name, stream.schema, topic=str(topics[stream.name]))
     made.operator(name, function, stream.name, **options)
-    made.sink("results", name, format="noop")
+    made.sink("results", name, format=sink)
     return made
 
 
-def _q8(topics: Mapping[str, Path]) -> Pipeline:
+def _q8(topics: Mapping[str, Path], sink: str | None) -> Pipeline:
     made = Pipeline("q8")
     for stream in (AUCTIONS, PERSONS):
         made.source(stream.name, stream.schema, topic=str(topics[stream.name]))
     join = partial(new_sellers, window_s=WINDOW_S)
     made.operator("q8", join, "auctions", "persons", watermark=ON_TIME, state_partitions=2)
-    made.sink("results", "q8", format="noop")
+    made.sink("results", "q8", format=sink)
     return made
 
 
@@ -202,7 +212,7 @@ COMPARISONS = {
             name="q8",
             streams=(AUCTIONS, PERSONS),
             pipeline=_q8,
-            results="person BIGINT, name STRING, auction BIGINT, reserve BIGINT, began TIMESTAMP(3)",
+            results="`person` BIGINT, `name` STRING, `auction` BIGINT, `reserve` BIGINT, `began` TIMESTAMP(3)",
             sql="""
                 SELECT joined.id, joined.name, opened.id, opened.reserve, opened.window_start
                 FROM (SELECT * FROM TABLE(TUMBLE(TABLE auctions, DESCRIPTOR(`at`), INTERVAL '10' SECOND))) opened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,17 @@ def test_a_jvm_that_was_not_asked_to_write_is_not_waited_for(cache: Path, monkey
     at_exit(monkeypatch, made(), process)
     assert process.poll() is None
     process.communicate()
+
+
+def test_what_a_killed_process_has_left_goes_after_a_while(cache: Path) -> None:
+    archive = made()
+    archive.java_options()
+    old, new = (archive.path.with_name(f"{archive.path.name}.{number}") for number in (1, 2))
+    for left in (old, new):
+        left.touch()
+    os.utime(old, (0, 0))
+    archive.java_options()
+    assert list(archive.path.parent.iterdir()) == [new]
 
 
 @pytest.mark.parametrize("option", ["-XX:SharedArchiveFile=mine.jsa", "-Xshare:off"])

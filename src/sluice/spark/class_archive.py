@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import IO
 
@@ -19,6 +20,7 @@ from sluice.spark.cluster.cache import cache_folder
 SILENT = "-Xlog:disable"
 """About an archive that does not fit Java would talk on the output of whoever started it."""
 PATIENCE_S = 60.0
+ABANDONED_S = 3600.0
 OTHERS = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare")
 
 
@@ -42,8 +44,10 @@ class ClassArchive:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
             return ""
-        writable = os.access(self.path.parent, os.W_OK)
-        return f"-XX:ArchiveClassesAtExit={self._written} {SILENT}" if writable else ""
+        if not os.access(self.path.parent, os.W_OK):
+            return ""
+        self._sweep()
+        return f"-XX:ArchiveClassesAtExit={self._written} {SILENT}"
 
     def keep_at_exit(self, jvm: subprocess.Popen[bytes] | None) -> None:
         """When this process ends, end the JVM and wait for what it writes, if it was to write."""
@@ -57,6 +61,12 @@ class ClassArchive:
             self._written.replace(self.path)
         except (OSError, subprocess.TimeoutExpired):
             self._written.unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """What processes that were killed have left may be incomplete."""
+        for left in self.path.parent.glob(f"{self.path.name}.*"):
+            if time.time() - left.stat().st_mtime > ABANDONED_S:
+                left.unlink(missing_ok=True)
 
 
 def _stamp(path: Path) -> str:
