@@ -2,8 +2,8 @@
 
 python -m benchmarks.attach_kafka [--runs 3]
 
-A broker and a standalone cluster are started for every run. Batches are limited, so that records wait while there are too
-few executors. The lag in the journal must be the one that Spark's own offsets give for some batch: it is exact, per
+A broker and a standalone cluster are started for every run. Batches are limited, so that records wait while there are
+too few executors. The lag in the journal must be the one that Spark's own offsets give for some batch: it is exact, per
 partition. Records are counted against what was written.
 """
 
