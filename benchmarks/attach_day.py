@@ -193,9 +193,7 @@ class RecordedApplication:
 def recorded_spark(application: RecordedApplication) -> Iterator[Any]:
     """In the place of a session."""
     settings = {"spark.decommission.enabled": "true", "spark.storage.decommission.enabled": "true"}
-    spark = SimpleNamespace(
-        sparkContext=SimpleNamespace(applicationId="app-1", appName="day"), conf=SimpleNamespace(get=settings.get)
-    )
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(applicationId="app-1", appName="day"))
     clock = SimpleNamespace(time=lambda: EPOCH_S + application.now_s, monotonic=lambda: application.now_s)
     with contextlib.ExitStack() as stack:
         for where, name, what in (

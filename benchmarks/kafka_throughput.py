@@ -13,29 +13,27 @@ from __future__ import annotations
 import argparse
 import statistics
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
+from benchmarks.measuring import Speed, speed_of
 from benchmarks.spark_throughput import (
     CORES,
     KEEPER,
     RECORDS_PER_FILE,
     SCHEMA,
-    Speed,
     bids,
     euros,
     keep,
     parse,
     pipeline,
     run_sluice,
-    speed_of,
 )
 from sluice.model import Target
-from sluice.spark.cluster import lifecycle
-from sluice.spark.kafka import broker
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.connector import session_settings
 from sluice.spark.kafka.log import KafkaTopic
@@ -45,7 +43,7 @@ from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 from sluice.spark.topic.sink import arrow_schema
-from sluice.testing.kafka import make_topic
+from sluice.testing.kafka import local_broker, make_topic
 
 PARTITIONS = 4
 RECORDS_PER_BATCH = 200_000
@@ -62,9 +60,12 @@ def run_broker(spark: SparkSession, bootstrap: str, root: Path, total: int) -> S
     engine = SparkEngine(made, root, slots=CORES * 3, spark=spark, store=store)
     engine.start(Target(parallelism=dict.fromkeys(engine.graph.names, CORES)))
     (ledger,) = engine._ledgers.values()
+    ticked_s = [time.monotonic()]
 
     def done_records() -> int:
-        engine.maintain()
+        if time.monotonic() - ticked_s[0] > engine.tick_s:
+            engine.maintain()
+            ticked_s[0] = time.monotonic()
         return ledger.read_records
 
     speed = speed_of(done_records, total)
@@ -108,14 +109,14 @@ def run_native(spark: SparkSession, bootstrap: str, root: Path, total: int) -> S
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="one round over fewer records")
+    parser.add_argument("--short", action="store_true", help="one round, not two")
     short = parser.parse_args().short
-    total, rounds = (1_000_000, 1) if short else (2_000_000, 2)
+    # fewer records would be two or three batches
+    total, rounds = 4_000_000, 1 if short else 2
     spark = open_session("throughput", threads=CORES, settings=session_settings()).spark
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
-        bootstrap = broker.up(root / "broker").master_url
-        try:
+        with local_broker(root / "broker") as bootstrap:
             schema = arrow_schema(spark.createDataFrame([], SCHEMA).schema)
             embedded = Topic.create(root / "bids", schema)
             embedded.register(KEEPER)
@@ -140,8 +141,6 @@ def main() -> None:
                     if number > 0:  # the first round compiles
                         speeds[name].append(speed)
             report(speeds)
-        finally:
-            lifecycle.down(root / "broker")
     spark.stop()
 
 

@@ -6,18 +6,24 @@ Memory and CPU are those of every process of this session: the driver, its JVM, 
 from __future__ import annotations
 
 import os
+import signal
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sluice.lab.bench.statistics import estimate
 from sluice.spark.topic.interface import RecordLog, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from sluice.spark.pipeline.query import OperatorQuery
 
 
 class SteadyFeed:
@@ -51,25 +57,63 @@ class SteadyFeed:
                 fed, batch_id = fed + due, batch_id + 1
 
 
-def session_processes() -> Iterator[Path]:
+def end_on_sigterm() -> None:
+    """With what was started: without a handler the process would end and leave it behind."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def session_processes(session: int = 0) -> Iterator[Path]:
+    """Of this session, or of the one with that leader."""
+    wanted = session or os.getsid(0)
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                if os.getsid(int(entry.name)) == os.getsid(0):
+                if os.getsid(int(entry.name)) == wanted:
                     yield entry
             except ProcessLookupError:
                 continue
 
 
-def cpu_s() -> float:
+def cpu_s(session: int = 0) -> float:
     ticks = 0
-    for process in session_processes():
+    for process in session_processes(session):
         try:
             fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
         ticks += sum(int(field) for field in fields[11:15])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def finished_batches(query: OperatorQuery) -> list[Any]:
+    """The progress of the last hundred, oldest first, as Spark gives it."""
+    assert query._streaming is not None
+    return list(query._streaming.recentProgress)
+
+
+@dataclass(frozen=True)
+class Speed:
+    records_per_s: float
+    cpu_s_per_million: float
+
+
+def speed_of(done_records: Callable[[], int], total: int, used_cpu_s: Callable[[], float] = cpu_s) -> Speed:
+    """From the moment a third is done to the end."""
+    marks = []
+    for share in (1 / 3, 1.0):
+        while (done := done_records()) < total * share:
+            time.sleep(0.1)
+        marks.append((done, time.monotonic(), used_cpu_s()))
+    (first, began_s, began_cpu_s), (last, ended_s, ended_cpu_s) = marks
+    moved = last - first
+    return Speed(moved / (ended_s - began_s), (ended_cpu_s - began_cpu_s) / moved * 1e6)
+
+
+def ratio(values: Sequence[float], others: Sequence[float]) -> str:
+    """Round by round: the mean and, with two rounds or more, its 95 % interval."""
+    found = estimate(one / other for one, other in zip(values, others, strict=True))
+    interval = "" if found.low is None else f" [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.mean:.2f}{interval}, {found.count} rounds"
 
 
 def machine_cpu_s() -> float:

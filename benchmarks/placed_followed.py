@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.placed_workers import end_on_sigterm
+from benchmarks.measuring import end_on_sigterm
 from sluice.control.guards import Guards
 from sluice.journal.file import FileJournal, read_runs
 from sluice.lab.pipelines import RunsOnSpark, pipelines

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.measuring import end_on_sigterm
 from sluice.spark.cluster import lifecycle, standalone
 from sluice.spark.cluster.limits import PERIOD_US
 from sluice.spark.cluster.plan import ClusterState
@@ -54,11 +53,6 @@ def set_quotas(state: ClusterState, quota_us: int) -> None:
             of_first_version.write_text(str(quota_us))
         else:
             (Path(group) / "cpu.max").write_text(f"{quota_us if quota_us > 0 else 'max'} {PERIOD_US}")
-
-
-def end_on_sigterm() -> None:
-    """A benchmark that runs out of time ends its cluster."""
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 @contextlib.contextmanager

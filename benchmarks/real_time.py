@@ -15,9 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from sluice.spark.cluster import lifecycle
-from sluice.spark.kafka import broker
 from sluice.testing import real_time
+from sluice.testing.kafka import local_broker
 
 QUERIES = ("q1", "count")
 
@@ -29,28 +28,27 @@ def main() -> None:
     parser.add_argument("--query", choices=QUERIES, help="only this one")
     arguments = parser.parse_args()
     bad = 0
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        home = Path(folder) / "broker"
-        bootstrap = broker.up(home).master_url
-        try:
-            for query in [arguments.query] if arguments.query else QUERIES:
-                words = [bootstrap, str(Path(folder) / query), query, str(arguments.seconds), str(arguments.rate)]
-                words += real_time.MODES
-                done = subprocess.run(
-                    [sys.executable, "-m", real_time.__name__, *words], stdout=subprocess.PIPE, text=True, check=True
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        local_broker(Path(folder) / "broker") as bootstrap,
+    ):
+        for query in [arguments.query] if arguments.query else QUERIES:
+            words = [bootstrap, str(Path(folder) / query), query, str(arguments.seconds), str(arguments.rate)]
+            words += real_time.MODES
+            done = subprocess.run(
+                [sys.executable, "-m", real_time.__name__, *words], stdout=subprocess.PIPE, text=True, check=True
+            )
+            for line in done.stdout.splitlines():
+                found = json.loads(line)
+                latency = f"p50 {found['p50_ms']:8.1f} ms, p99 {found['p99_ms']:8.1f} ms"
+                print(
+                    f"{found['query']:6} {found['mode']:12} {latency}, {found['records']} records, "
+                    f"{found['results']} results, "
+                    f"lost {found['lost']}, twice {found['twice']}, "
+                    f"gaps {found['gaps_s'] or 'none'}",
+                    flush=True,
                 )
-                for line in done.stdout.splitlines():
-                    found = json.loads(line)
-                    latency = f"p50 {found['p50_ms']:8.1f} ms, p99 {found['p99_ms']:8.1f} ms"
-                    print(
-                        f"{found['query']:6} {found['mode']:12} {latency}, {found['records']} records, "
-                        f"lost {found['lost']}, twice {found['twice']}, "
-                        f"gaps {found['gaps_s'] or 'none'}",
-                        flush=True,
-                    )
-                    bad += found["lost"] + (found["twice"] if found["mode"] == "real-time" else 0)
-        finally:
-            lifecycle.down(home)
+                bad += found["lost"] + (found["twice"] if found["mode"] == "real-time" else 0)
     sys.exit(1 if bad else 0)
 
 

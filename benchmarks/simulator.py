@@ -6,13 +6,17 @@ python -m benchmarks.simulator [--short]
 from __future__ import annotations
 
 import argparse
+import itertools
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from sluice.control.decider import Decider
 from sluice.control.loop import Loop
-from sluice.journal.file import MemoryJournal
+from sluice.journal.file import FileJournal, Journal, MemoryJournal
 from sluice.lab.pipelines import pipelines
 from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.simulator import Linear, SimulatedEngine, SimulatedJob, SimulatedOperator, chain
@@ -23,7 +27,7 @@ from sluice.protocol import policies
 TARGET_RATIO = 50_000
 
 
-def query_11_ratio(repeats: int) -> float:
+def query_11_ratio(repeats: int, journal: Callable[[], Journal]) -> float:
     """140 simulated minutes at 1 s, DS2 every 15 s: simulated time over CPU time (one core), best of several."""
     best = 0.0
     for seed in range(repeats + 1):
@@ -35,7 +39,7 @@ def query_11_ratio(repeats: int) -> float:
         )
         start = time.process_time()
         engine, initial = simulated_engine(spec)
-        run(spec, engine, initial, MemoryJournal())
+        run(spec, engine, initial, journal())
         elapsed_s = time.process_time() - start
         if seed > 0:  # the first run compiles
             best = max(best, spec.whole_duration_s / elapsed_s)
@@ -58,8 +62,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="fewer repeats and a shorter time")
     short = parser.parse_args().short
-    ratio = query_11_ratio(2 if short else 10)
-    print(f"q11 x cosine x ds2, 140 min: {ratio:,.0f} times real time ({ratio / TARGET_RATIO:.2f} of the target)")
+    with tempfile.TemporaryDirectory() as folder:
+        numbers = itertools.count()
+        journals: dict[str, Callable[[], Journal]] = {
+            "in memory": MemoryJournal,
+            "in a file": lambda: FileJournal(Path(folder) / f"{next(numbers)}.jsonl", durable=False),
+        }
+        for where, journal in journals.items():
+            ratio = query_11_ratio(2 if short else 10, journal)
+            print(
+                f"q11 x cosine x ds2, 140 min, journal {where}: {ratio:,.0f} times real time "
+                f"({ratio / TARGET_RATIO:.2f} of the target)"
+            )
     simulated_s = 300 if short else 1500
     sizes = (5, 50, 500)
     seconds = {size: min(seconds_for(size, simulated_s) for _ in range(3)) for size in sizes}

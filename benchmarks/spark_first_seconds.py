@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from benchmarks.measuring import memory_mb
+from benchmarks.measuring import finished_batches, memory_mb
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
@@ -56,10 +56,9 @@ def pipeline(source: Path) -> Pipeline:
 
 def rates(query: OperatorQuery) -> list[tuple[int, float]]:
     """Records, and records/s, of every batch that had some."""
-    assert query._streaming is not None
     return [
         (batch.numInputRows, batch.numInputRows / batch.durationMs["triggerExecution"] * 1000)
-        for batch in query._streaming.recentProgress
+        for batch in finished_batches(query)
         if batch.numInputRows
     ]
 

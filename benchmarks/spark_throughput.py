@@ -1,33 +1,34 @@
 """Records/s of a q1-like job (read bids, price in euros, write) on Spark, against a hand-written plain PySpark job.
 
-python -m benchmarks.spark_throughput [--short]
+python -m benchmarks.spark_throughput [--rounds 5] [--no-plain] [--within 300]
 
 All read the same Parquet files with the same two task threads: `plain` is one file-source-to-file-sink query as one
 would write it without sluice, in a program of its own with Spark as it comes; `tuned` is the same query in the session
 that sluice starts; `chained` has the three operators in one query between two topics; `separate` gives each its own
 query with topics in between, so every record is written and read three times instead of once. Rates are taken over the
-last two thirds of the records, when batches have reached their size, in rounds that alternate. CPU seconds per million
-records are the figure to trust when the machine is busy with other things.
+last two thirds of the records, when batches have reached their size, in rounds that alternate; the first round, in
+which the JVM compiles, is not counted. Ratios are those to `tuned`, round by round.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.measuring import cpu_s
+from benchmarks.measuring import Speed, ratio, speed_of
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
@@ -40,12 +41,7 @@ RECORDS_PER_FILE = 100_000
 FILES_PER_BATCH = 10
 CORES = 2
 KEEPER = "keeps-it-all"
-
-
-@dataclass(frozen=True)
-class Speed:
-    records_per_s: float
-    cpu_s_per_million: float
+AIMS = {"chained": 0.9, "separate": 0.6}
 
 
 def bids(first: int, schema: pa.Schema) -> pa.Table:
@@ -75,18 +71,6 @@ def pipeline(source: Path, *, chain: bool) -> Pipeline:
         made.operator(function)
     made.sink("out", "keep")
     return made
-
-
-def speed_of(done_records: Callable[[], int], total: int) -> Speed:
-    """From the moment a third is done to the end."""
-    marks = []
-    for share in (1 / 3, 1.0):
-        while done_records() < total * share:
-            time.sleep(0.1)
-        marks.append((done_records(), time.monotonic(), cpu_s()))
-    (first, began_s, began_cpu_s), (last, ended_s, ended_cpu_s) = marks
-    moved = last - first
-    return Speed(moved / (ended_s - began_s), (ended_cpu_s - began_cpu_s) / moved * 1e6)
 
 
 def run_plain(spark: SparkSession, source: Path, root: Path, total: int) -> Speed:
@@ -158,15 +142,16 @@ def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, cha
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="one round over fewer records")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--records", type=int, default=24_000_000)
+    parser.add_argument("--no-plain", action="store_true", help="leave out the plain job in a program of its own")
+    parser.add_argument("--within", type=float, default=math.inf, help="begin no round after so many seconds")
     parser.add_argument("--inside", nargs=2, metavar=("SOURCE", "TOTAL"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
         be_plain_program(Path(arguments.inside[0]), int(arguments.inside[1]))
         return
-    short = arguments.short
-    # batches of two seconds: fewer records would be a handful of batches
-    total, rounds = (24_000_000, 1) if short else (36_000_000, 5)
+    began_s, total = time.monotonic(), arguments.records
     spark = open_session("throughput", threads=CORES).spark
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
@@ -175,36 +160,37 @@ def main() -> None:
         topic.register(KEEPER)
         for number in range(total // RECORDS_PER_FILE):
             topic.append(bids(number * RECORDS_PER_FILE, schema), producer="bench", batch_id=number)
-        plain = PlainProgram(topic.path, total)
+        plain = None if arguments.no_plain else PlainProgram(topic.path, total)
         runs: dict[str, Callable[[Path], Speed]] = {
-            "plain": plain.run,
+            **({"plain": plain.run} if plain else {}),
             "tuned": lambda where: run_plain(spark, topic.path, where, total),
             "chained": lambda where: run_sluice(spark, topic.path, where, total, chain=True),
             "separate": lambda where: run_sluice(spark, topic.path, where, total, chain=False),
         }
         speeds: dict[str, list[Speed]] = {name: [] for name in runs}
-        for number in range(rounds + 1):
+        for number in range(arguments.rounds + 1):
+            if time.monotonic() - began_s > arguments.within:
+                break
             for name, run in runs.items():
                 for consumer in topic.consumers().keys() - {KEEPER}:
                     topic.unregister(consumer)
                 speed = run(root / f"{name}-{number}")
                 print(f"round {number} {name:9} {speed.records_per_s:12,.0f} records/s", flush=True)
-                if number > 0 or short:  # the first round compiles
+                if number > 0:
                     speeds[name].append(speed)
-        plain.end()
+        if plain:
+            plain.end()
         report(speeds)
     spark.stop()
 
 
 def report(speeds: dict[str, list[Speed]]) -> None:
-    rate = {name: statistics.median(speed.records_per_s for speed in found) for name, found in speeds.items()}
-    cpu = {name: statistics.median(speed.cpu_s_per_million for speed in found) for name, found in speeds.items()}
-    for name, target in (("plain", None), ("tuned", None), ("chained", 0.8), ("separate", 0.35)):
-        aim = "" if target is None else f" (aim: at least {target})"
-        print(
-            f"{name:9} {rate[name]:12,.0f} records/s, ratio {rate[name] / rate['plain']:.2f}{aim}; "
-            f"{cpu[name]:.2f} CPU s per million, ratio {cpu['plain'] / cpu[name]:.2f}"
-        )
+    for name, found in speeds.items():
+        rate = statistics.median(speed.records_per_s for speed in found)
+        cpu = statistics.median(speed.cpu_s_per_million for speed in found)
+        over_tuned = ratio([one.records_per_s for one in found], [one.records_per_s for one in speeds["tuned"]])
+        aim = f" (aim: at least {AIMS[name]})" if name in AIMS else ""
+        print(f"{name:9} {rate:12,.0f} records/s, {cpu:.2f} CPU s per million; over tuned {over_tuned}{aim}")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,10 @@ def test_a_time_is_read(written, found):
     assert seconds(written, "interval") == found
 
 
-@pytest.mark.parametrize("written", ["soon", "", "5 parsecs", "m", "1h30", None, True, float("inf"), [5], "nan"])
+@pytest.mark.parametrize(
+    "written",
+    ["soon", "", "5 parsecs", "m", "1h30", None, True, float("inf"), [5], "nan", "1e999s", "1e308h", 10**400],
+)
 def test_what_is_no_time_is_refused_by_name_and_value(written):
     with pytest.raises(BadInputError) as refused:
         seconds(written, "interval")

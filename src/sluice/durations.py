@@ -16,8 +16,19 @@ _FORM = re.compile(r"\s*([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)\s*([a-z]*)\s*\Z")
 
 def seconds(value: object, what: str) -> float:
     """`value` in seconds; `what` names the argument in the error."""
+    time_s = _read(value)
+    if not math.isfinite(time_s):
+        raise BadInputError(f"{what} must be seconds or a time such as '30s', '5m' or '2h', got {value!r}")
+    return time_s
+
+
+def _read(value: object) -> float:
+    """No finite number where it is no time, or one that is too large to be counted."""
     if isinstance(value, str) and (found := _FORM.match(value)) and found[2] in UNITS_S:
         return float(found[1]) * UNITS_S[found[2]]
-    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
-        return float(value)
-    raise BadInputError(f"{what} must be seconds or a time such as '30s', '5m' or '2h', got {value!r}")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+    return math.nan

@@ -22,6 +22,7 @@ SUMMARY = [
     "lost_records",
     "duplicated_records",
     "placement_followed",
+    "price",
 ]
 
 OBSERVATION = {

@@ -22,6 +22,8 @@ SLOTS = 4
 """So few that the session of the tests has threads for them."""
 PATIENCE_S = 240.0
 
+ON_NODES = ["q1", "--engine", "spark", "--master", "spark://h:1", "--nodes", "example"]
+
 PIPELINE = """
 import numpy as np
 import pyarrow as pa
@@ -71,8 +73,21 @@ def refusal(capsys, *arguments: str) -> str:
         (["wordcount", "--engine", "spark", "--spark-set", "rescale=fast"], "rescale"),
         (
             ["wordcount", "--engine", "spark", "--policy", "qescalor", "--set", "prices=example"],
-            "policy 'qescalor' recommends instance sizes, which --engine spark cannot apply",
+            "policy 'qescalor' recommends instance sizes, which --engine spark applies with --nodes only",
         ),
+        (["q1", "--nodes", "example"], "--nodes are for --engine spark with --master spark://HOST:PORT"),
+        (["q1", "--engine", "spark", "--nodes", "example"], "--nodes are for --engine spark with --master"),
+        (
+            ["q1", "--policy", "qescalor", "--set", "prices=example", "--set", "share_nodes=true"],
+            "share_nodes=true needs --nodes",
+        ),
+        (["q1", "--node-start", "x"], "--node-start needs --nodes, the sizes there are; got 'x'"),
+        ([*ON_NODES, "--placement", "caps"], "with --nodes an instance is a node: no --placement, got 'caps'"),
+        ([*ON_NODES, "--node-type", "huge"], "unknown node type 'huge'; known: large, medium, micro, nano"),
+        ([*ON_NODES, "--node-start", "cmd {type}"], "--node-start and --node-stop go together"),
+        ([*ON_NODES, "--node-list", "ls"], "--node-list is for nodes of --node-start"),
+        ([*ON_NODES, "--most-nodes", "0"], "--most-nodes must be at least 1, got 0"),
+        ([*ON_NODES, "--spark-set", "executor_slots=2"], "an executor takes all of its node, got --spark-set executor"),
         (["q1", "--engine", "spark", "--placement", "caps"], "--placement on Spark needs workers: --master spark://"),
         (["q1", "--engine", "spark", "--placement", "best", "--master", "spark://h:1"], "unknown placement strategy"),
         (["q1", "--engine", "spark", "--master", "yarn"], "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR"),

@@ -37,6 +37,7 @@ def sluice(capsys, monkeypatch, tmp_path):
     (tmp_path / "spark" / "bin").mkdir(parents=True)
     (tmp_path / "spark" / "bin" / "spark-submit").touch()
     (tmp_path / "job.py").write_text("")
+    (tmp_path / "job.jar").touch()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SPARK_HOME", "spark")
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
@@ -66,13 +67,14 @@ def test_settings_go_into_the_configuration_and_other_options_to_spark_submit(sl
     )
 
 
+@pytest.mark.parametrize("mode", ["--deploy-mode cluster", "--conf spark.submit.deployMode=cluster"])
 @pytest.mark.parametrize(
     ("options", "files"), [((), "jobs/job.py"), (("--files", "a.txt"), "a.txt,jobs/job.py")], ids=["alone", "others"]
 )
-def test_in_cluster_deploy_mode_the_program_travels_to_the_driver(sluice, tmp_path, options, files):
+def test_in_cluster_deploy_mode_the_program_travels_to_the_driver(sluice, tmp_path, mode, options, files):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "job.py").touch()
-    _, out, _ = sluice("--deploy-mode", "cluster", *options, "--print", "--", "jobs/job.py", "1")
+    _, out, _ = sluice(*mode.split(), *options, "--print", "--", "jobs/job.py", "1")
     assert out.endswith(f" --files {files} {run.__file__} job.py 1")
 
 
@@ -98,12 +100,14 @@ def test_where_names_the_file_for_spark_submit(sluice):
         (("job.py",), "which program? give it after --, as in: sluice submit --max-executors 8 -- job.py"),
         (("--",), "which program? give it after --, as in: sluice submit --max-executors 8 -- job.py"),
         (("--", "no.py"), "there is no program 'no.py'; it must be a Python file of this machine"),
+        (("--", "job.jar"), "the program must be a Python file, got 'job.jar'; attach is for PySpark"),
         (("--max-executors", "many", "--", "job.py"), "--max-executors must be a whole number, at least 1, got 'many'"),
         (
             ("--min-executors", "4", "--max-executors", "2", "--", "job.py"),
             "--max-executors must be at least --min-executors (4), got 2",
         ),
         (("--policy", "dss", "--", "job.py"), "unknown policy 'dss'; known: big-ds2"),
+        (("--policy", "random-search", "--", "job.py"), "policy 'random-search' is not for attach: it tries"),
         (("--policy", "ds2", "--set", "q=1", "--", "job.py"), "policy 'ds2' has no parameter 'q'; it has: activation"),
         (("--conf", "spark.sluice.idle=never", "--", "job.py"), "spark.sluice.idle must be a duration such as 30s"),
     ],

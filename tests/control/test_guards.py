@@ -227,3 +227,17 @@ def test_a_bound_from_outside_is_named_in_the_reason():
     notes: list[str] = []
     assert Guards()._bound({"read": 9}, graph, notes) == {"read": 4}
     assert notes == ["min/max parallelism (one task per partition of 'orders'): read 9 -> 4"]
+
+
+def test_a_bound_of_the_user_is_not_said_to_come_from_outside():
+    few = Operator(name="few", min_parallelism=2, max_parallelism=8, bound_by="no stage has more tasks")
+    graph = Graph(operators=(few,), edges=())
+    notes: list[str] = []
+    assert Guards()._bound({"few": 1}, graph, notes) == {"few": 2}
+    assert Guards(max_parallelism=5)._bound({"few": 9}, graph, notes) == {"few": 5}
+    assert Guards()._bound({"few": 9}, graph, notes) == {"few": 8}
+    assert notes == [
+        "min/max parallelism: few 1 -> 2",
+        "min/max parallelism: few 9 -> 5",
+        "min/max parallelism (no stage has more tasks): few 9 -> 8",
+    ]

@@ -515,6 +515,44 @@ def test_a_policy_is_told_what_actions_cost_here():
     assert seen[-1].cooldown_s == 25
 
 
+class Lingering(FakeEngine):
+    """Instances that leave are there for five seconds more."""
+
+    def there(self, names):
+        counts = super().there(names)
+        return dict.fromkeys(counts, 3) if 20 <= self.time_s < 25 else counts
+
+
+def test_how_long_instances_take_to_leave_is_not_how_long_they_take_to_come():
+    seen = []
+
+    class Watching(Scripted):
+        def decide(self, observation, memory):
+            seen.append(observation.action_cost.start_s)
+            return super().decide(observation, memory)
+
+    _, reports = run(Watching(3, 1, 1, 1), Lingering(tick_s=1), cycles=4)
+    assert [outcome.detail for outcome in reports[1].outcomes][1:] == ["there after 5 s"]
+    assert seen == [None] * 4
+
+
+def test_a_surplus_that_leaves_is_no_repair():
+    _, reports = run(Scripted(1), Lingering(tick_s=1), cycles=4)
+    assert [report.cycle.events for report in reports] == [()] * 4
+
+
+def test_instances_that_had_not_come_when_the_run_began_are_told_when_they_come():
+    engine = FakeEngine(room=1, tick_s=1)
+
+    class Room(Scripted):
+        def decide(self, observation, memory):
+            engine.room = None
+            return super().decide(observation, memory)
+
+    _, reports = run(Room(3), engine, initial=3)
+    assert [report.cycle.events for report in reports] == [(), ("missing instances came after 10 s",), ()]
+
+
 def test_shadows_are_asked_and_recorded_and_never_acted_on():
     shadows = {"eager": Decider(Scripted(9)), "broken": Decider(Scripted(ValueError("no idea")))}
     engine, reports = run(Scripted(3), shadows=shadows, guards=Guards(max_parallelism=5))
@@ -540,3 +578,17 @@ def test_a_shadow_is_left_alone_during_the_cooldown_as_it_would_be_on_its_own():
 def test_a_journal_without_shadows_does_not_mention_them():
     _, reports = run(Scripted(3))
     assert "shadows" not in reports[0].cycle.to_data()
+
+
+def test_an_engine_whose_operators_cannot_share_nodes_refuses_a_policy_that_has_them_share():
+    class Sharing:
+        def decide(self, observation, memory):
+            wanted = Recommendation(parallelism={"a": 2}, sizes={"a": {"big": 2}}, shared_nodes=True, reason="shares")
+            return wanted, memory
+
+    engine, reports = run(Sharing())
+    assert engine.requests == []
+    assert "nodes that operators share, which this engine cannot apply" in reports[0].cycle.problem
+    able = FakeEngine(abilities=frozenset({"sizes", "shared_nodes"}))
+    _, reports = run(Sharing(), able)
+    assert reports[0].cycle.target.shared_nodes

@@ -93,8 +93,8 @@ def test_without_an_objective_nothing_is_late_and_a_price_makes_money():
     assert found.late_batches is None
     first, second, *_ = found.sentences()
     assert first == (
-        "In 2 min the job used 0.07 executor-hours (2.40); fixed at the maximum 0.13 (4.80), "
-        "at the minimum 0.03 (1.20). That is 50% below the maximum (2.40)."
+        "In 2 min the job used 0.0667 executor-hours (2.40); fixed at the maximum 0.133 (4.80), "
+        "at the minimum 0.0333 (1.20). That is 50% below the maximum (2.40)."
     )
     assert second == "No latency objective was set: nothing is counted as late."
     assert found.to_data()["cost"] == pytest.approx({"used": 2.4, "at_maximum": 4.8, "at_minimum": 1.2})
@@ -107,7 +107,7 @@ def test_a_dry_run_counts_what_would_have_been():
     ]
     found = savings_of([run(*records, dry_run=True, **ATTACHED)])
     assert found.used_h == pytest.approx(30 / HOUR_S)
-    assert found.sentences()[0].startswith("In 30 s the job would have used 0.01 executor-hours")
+    assert found.sentences()[0].startswith("In 30 s the job would have used 0.00833 executor-hours")
     assert found.decisions == ()
 
 
@@ -139,7 +139,7 @@ def called(capsys, *words):
 
 def test_explain_ends_with_what_was_saved(journal, capsys):
     said = called(capsys, "explain", journal, "--price", "36")
-    assert "the job used 0.07 executor-hours (2.40)" in said
+    assert "the job used 0.0667 executor-hours (2.40)" in said
     assert "2 of 7 batches" in said
     found = json.loads(called(capsys, "explain", journal, "--json"))
     assert found["savings"]["late_batches"] == 2
@@ -151,5 +151,5 @@ def test_a_report_begins_with_what_was_saved(journal, capsys):
     assert found["savings"]["journal.jsonl"]["cost"]["used"] == pytest.approx(2.4)
     page = (journal.parent / "report.html").read_text()
     beginning = page[: page.index("Slots against latency")]
-    assert "the job used 0.07 executor-hours (2.40)" in beginning
+    assert "the job used 0.0667 executor-hours (2.40)" in beginning
     assert "executors 1 -&gt; 3 for 60 s" in beginning

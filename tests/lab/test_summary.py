@@ -6,7 +6,7 @@ from sluice.errors import BadInputError
 from sluice.journal.records import End, RecordCount
 from sluice.journal.results import CycleReport
 from sluice.lab.summary import summarise
-from sluice.model import Observation, OperatorMetrics
+from sluice.model import NodeTypeMetrics, Observation, OperatorMetrics
 from tests.journal.records import cycle, outcome
 
 
@@ -40,6 +40,17 @@ def test_the_figures_of_a_small_run():
     assert summary.throughput_ratio == pytest.approx(0.9)
     assert summary.slo_violation_ratio == 0.5
     assert (summary.downtime_s, summary.lost_records) == (4.0, 0)
+
+
+def test_the_price_is_that_of_all_nodes_paid_for():
+    assert summarise(REPORTS, None, slo_s=30).price is None
+    paid = {
+        "small": NodeTypeMetrics(nodes=3, price_per_hour=36.0, start_s=0),
+        "large": NodeTypeMetrics(nodes=0, price_per_hour=99.0, start_s=0),
+    }
+    seen = REPORTS[0].cycle.observation.model_copy(update={"node_types": paid})
+    priced = CycleReport(REPORTS[0].cycle.model_copy(update={"observation": seen}), REPORTS[0].outcomes)
+    assert summarise([priced, priced], None, slo_s=30).price == pytest.approx(2 * 3 * 36.0 * 10 / 3600)
 
 
 def test_operators_that_share_their_instances_are_counted_once():

@@ -10,7 +10,7 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.learning.instance_sizes import ResourceCurve
-from sluice.learning.performance import KINDS, PerformanceModel, errors
+from sluice.learning.performance import KINDS, PerformanceModel, errors, tuned
 from sluice.learning.sampling import Sample, growing_sizes
 from sluice.model import InstanceSize
 
@@ -98,3 +98,26 @@ def test_refuses_what_it_cannot_learn_from(samples, kind, words):
 def test_errors_are_relative_to_the_largest_rate():
     found = errors([110, 190], [100, 200])
     assert (found.rmse, found.mae) == (pytest.approx(0.05), pytest.approx(0.05))
+
+
+def test_the_search_finds_settings_that_predict_what_was_held_out():
+    few = SAMPLES[::3]
+    found = tuned(few, kinds=("svr",))
+    assert found.tried > 1
+    assert found.model.settings
+    truth = [sample.rate for sample in SAMPLES]
+    plain = errors(PerformanceModel(few, "svr").rates(SIZES), truth).rmse
+    assert errors(found.model.rates(SIZES), truth).rmse < plain
+
+
+def test_kinds_are_compared_and_too_few_samples_are_not_searched():
+    found = tuned(SAMPLES, kinds=("forest", "svr"))
+    alone = {kind: tuned(SAMPLES, kinds=(kind,)).rmse for kind in ("forest", "svr")}
+    assert found.rmse == min(alone.values())
+    assert tuned(SAMPLES[:3]).rmse is None
+
+
+def test_equal_sizes_are_held_out_together():
+    twice = (*SAMPLES[:2], *SAMPLES[:2])
+    assert tuned(twice).rmse > 0.01
+    assert tuned((SAMPLES[0],) * 4).model == PerformanceModel((SAMPLES[0],) * 4)

@@ -148,7 +148,7 @@ def _master(home: Path) -> int | None:
 @pytest.mark.parametrize(
     ("sizes", "said"),
     [
-        ({"workers": 0, "slots": 1}, "workers must be at least 1, got 0"),
+        ({"workers": -1, "slots": 1}, "workers must be at least 0, got -1"),
         ({"workers": 1, "slots": 0}, "slots must be at least 1, got 0"),
         ({"workers": 1, "slots": 1, "memory_mb": 100}, "memory_mb must be at least 512, got 100"),
         ({"workers": 1, "slots": 1, "cpus": 0.0}, "cpus must be at least 0.05, got 0"),

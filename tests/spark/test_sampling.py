@@ -1,15 +1,15 @@
-"""Sampling a real operator: what one and two cores make of it, and what the model says about that."""
+"""Sampling a real operator in an instance of its own; how much faster two cores are is for benchmarks."""
 
 from __future__ import annotations
 
+import itertools
 import os
+from contextlib import closing
 
 import pyarrow as pa
 import pytest
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.learning.performance import PerformanceModel
-from sluice.learning.sampling import ConvergenceRule, FixedStepSampling
 from sluice.model import InstanceSize
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.sampling import SparkSampling
@@ -22,28 +22,18 @@ def size(cores, memory_mb=640.0):
     return InstanceSize(name=f"{cores} cores", cpu_cores=cores, memory_mb=memory_mb)
 
 
-def best_of_passes(target, sizes, convergence, passes):
-    """Other processes can only slow an instance down, so its best pass counts; a clear first pass is enough."""
-    best = {}
-    for _ in range(passes):
-        for sample in FixedStepSampling(step=1).sample(target, sizes, convergence):
-            best[sample.size] = max(sample, best.get(sample.size, sample), key=lambda found: found.rate)
-        if best[sizes[-1]].rate > 1.1 * best[sizes[0]].rate:
-            break
-    return tuple(best[found] for found in sizes)
-
-
-def hashing():
+def hashing(notes=None):
+    """An operator that notes, where it is asked to, what the instance it runs in may use."""
     pipeline = Pipeline("hashing")
     events = pipeline.source("events", "key BIGINT, text STRING")
 
     def digest(events):
         from pyspark.sql import functions as sql
 
-        column = sql.col("text")
-        for _ in range(25):
-            column = sql.sha2(column, 512)
-        return events.select("key", column.alias("digest"))
+        if notes is not None:
+            context = events.sparkSession.sparkContext
+            notes.write_text(f"{len(os.sched_getaffinity(0))} cores, {context.defaultParallelism} tasks at once")
+        return events.select("key", sql.sha2("text", 512).alias("digest"))
 
     pipeline.operator("digest", digest, events)
     return pipeline.operators["digest"]
@@ -51,16 +41,12 @@ def hashing():
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.skipif(CORES < 2, reason="needs two cores to compare")
-def test_two_cores_are_measured_faster_than_one_and_the_model_says_so(java):
-    pytest.importorskip("sklearn")
-    target = SparkSampling(hashing(), {"events": RECORDS}, files_per_batch=4)
-    convergence = ConvergenceRule(windows=3, tolerance=0.15, max_windows=15)
-    best = best_of_passes(target, [size(1), size(2)], convergence, passes=6)
-    one, two = best
-    assert two.rate > one.rate > 0
-    model = PerformanceModel(best)
-    assert model.rate(size(2)) > model.rate(size(1))
+@pytest.mark.parametrize("cores", range(1, min(CORES, 2) + 1))
+def test_an_instance_has_the_cores_of_its_size_and_shows_a_rate_for_every_window(java, tmp_path, cores):
+    target = SparkSampling(hashing(tmp_path / "notes"), {"events": RECORDS}, files_per_batch=4)
+    with closing(target.rates(size(cores))) as rates:
+        assert all(rate > 0 for rate in itertools.islice(rates, 3))
+    assert (tmp_path / "notes").read_text() == f"{cores} cores, {cores} tasks at once"
 
 
 def test_only_whole_cores_that_exist_can_be_pinned():
@@ -79,7 +65,7 @@ def test_every_input_needs_records():
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_an_operator_that_fails_is_told_in_one_line(java):
+def test_an_operator_that_fails_says_so_in_one_line(java):
     pipeline = Pipeline("broken")
     events = pipeline.source("events", "key BIGINT, text STRING")
     pipeline.operator("broken", lambda events: events.select("nothing"), events)

@@ -43,7 +43,9 @@ def dashboard(
     host: Host = DEFAULT_HOST,
     allow_host: AllowHost = None,
     token: Token = None,
-    price: Annotated[float | None, typer.Option(min=0.0, help="Of a slot-hour: costs are also shown in money.")] = None,
+    price: Annotated[
+        float | None, typer.Option(min=0.0, max=1e9, help="Of a slot-hour: costs are also shown in money.")
+    ] = None,
     grafana: Annotated[
         bool, typer.Option("--grafana", help="Print a Grafana dashboard for /metrics, and end.")
     ] = False,

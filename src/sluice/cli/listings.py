@@ -11,7 +11,7 @@ from sluice.registry import Registry
 
 Price = Annotated[
     float | None,
-    typer.Option(min=0.0, help="Price of an executor-hour: what an attachment saved is also shown in money."),
+    typer.Option(min=0.0, max=1e9, help="Price of an executor-hour: what an attachment saved is also shown in money."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 

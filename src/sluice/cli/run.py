@@ -13,6 +13,7 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
+from sluice.cli.node_options import DefaultType, MostNodes, NodeList, Nodes, NodeStart, NodeStop, chosen_nodes
 from sluice.cli.run_engines import Where, run_on_spark, run_simulated
 from sluice.cli.run_page import NoPage, RunPage
 from sluice.cli.settings import parse_settings
@@ -111,6 +112,12 @@ def run_command(
     master: Annotated[
         str | None, typer.Option(help="Spark: a cluster's master, spark://HOST:PORT; default: Spark in this process.")
     ] = None,
+    nodes: Nodes = None,
+    node_type: DefaultType = None,
+    node_start: NodeStart = None,
+    node_stop: NodeStop = None,
+    node_list: NodeList = None,
+    most_nodes: MostNodes = None,
     cluster: Annotated[
         Settings,
         typer.Option(
@@ -172,6 +179,9 @@ def run_command(
     On Spark: sluice run wordcount --engine spark --duration 300. Ctrl-C stops between two batches; with
     --root the same command goes on where it was.
 
+    With --nodes instances have sizes: sluice run q1 --engine spark --master spark://HOST:PORT --nodes sizes.json
+    --policy qescalor. Nodes are started before they are needed, and drained when they are not.
+
     On a cluster (see 'sluice cluster'): sluice run q5 --engine spark --master spark://HOST:PORT --root /shared/q5
     --placement caps. The folder must be one that all workers share.
 
@@ -187,6 +197,18 @@ def run_command(
         for option, value in (("--master", master), ("--topics", topics), ("--trigger", trigger)):
             if value is not None:
                 raise BadInputError(f"{option} is for --engine spark, got --engine {engine}")
+    sized = chosen_nodes(
+        nodes,
+        node_type=node_type,
+        node_start=node_start,
+        node_stop=node_stop,
+        node_list=node_list,
+        most_nodes=most_nodes,
+    )
+    if sized is not None and (engine != "spark" or master is None):
+        raise BadInputError(f"--nodes are for --engine spark with --master spark://HOST:PORT, got --nodes {nodes}")
+    if sized is not None and placement is not None:
+        raise BadInputError(f"with --nodes an instance is a node: no --placement, got {placement!r}")
     of_workers = parse_settings(cluster or (), "--cluster")
     placing = _placing(placement, of_workers) if engine == "sim" else None
     on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
@@ -195,13 +217,13 @@ def run_command(
     guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
     chosen = {
         "pipeline": (pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
-        "policy": (policy, parse_settings(settings or ())),
+        "policy": (policy, _policy_settings(policy, parse_settings(settings or ()), nodes)),
         "workload": (workload, parse_settings(workload_set or (), "--workload-set")),
     }
     driven = workloads.create(*chosen["workload"])
     duration = duration if duration is not None else defaults.duration_s
     spec = RunSpec(
-        pipeline=_pipeline(*chosen["pipeline"], profile=profile if engine == "sim" else None),
+        pipeline=pipeline_of(*chosen["pipeline"], profile=profile if engine == "sim" else None),
         policy=create_aiming(*chosen["policy"], slo),
         workload=driven,
         choices={kind: Choice(name=n, settings=s) for kind, (n, s) in chosen.items()},
@@ -221,8 +243,14 @@ def run_command(
     page: NoPage = NoPage()
     if dashboard:
         page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline, objective_s=slo)
-    if engine == "spark" and recommends_sizes(spec.policy):
-        raise BadInputError(f"policy {policy!r} recommends instance sizes, which --engine spark cannot apply; use sim")
+    if sized is None and getattr(spec.policy, "share_nodes", False):
+        raise BadInputError("share_nodes=true needs --nodes: only there do operators share nodes")
+    if sized is not None:
+        sized.check_policy(policy, spec.policy)
+    elif engine == "spark" and recommends_sizes(spec.policy):
+        raise BadInputError(
+            f"policy {policy!r} recommends instance sizes, which --engine spark applies with --nodes only"
+        )
     with page:
         if engine == "spark":
             named = {"topics": topics, "trigger": trigger}
@@ -236,7 +264,7 @@ def run_command(
                     raise BadInputError("--spark-set elastic=true needs a --placement, which says who is idle")
                 on_spark = replace(on_spark, elastic=True)
             with working_folder(root, resume=resume) as folder:
-                where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark)
+                where = Where(settings=settings_of_spark, root=folder, master=master, placement=on_spark, nodes=sized)
                 recorded = run_on_spark(
                     spec,
                     where,
@@ -258,7 +286,7 @@ def run_command(
             page.stay()
 
 
-def _pipeline(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
+def pipeline_of(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
     if ".py" in name:
         return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
     definition = pipelines.create(name, settings)
@@ -302,6 +330,14 @@ def _placing_on_spark(
     return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"), units=units)
 
 
+def _policy_settings(policy: str, given: dict[str, str], types: str | None) -> dict[str, str]:
+    if types is None:
+        return given
+    from sluice.lab.spark_nodes import with_prices
+
+    return with_prices(given, policy, types)
+
+
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:
     return max(1.0, duration_s(driven) / duration) if fits and duration and duration > 0 else 1.0
 
@@ -320,8 +356,9 @@ def _show(summary: Summary, out: Path | None, as_json: bool) -> None:
     table = Table("metric", "value")
     figures: dict[str, Any] = json.loads(summary.model_dump_json())
     for name, value in figures.items():
-        shown = "unknown" if value is None else f"{value:,.3f}" if isinstance(value, float) else f"{value:,}"
-        if not (name == "placement_followed" and value is None):
+        digits = 4 if name == "price" else 3
+        shown = "unknown" if value is None else f"{value:,.{digits}f}" if isinstance(value, float) else f"{value:,}"
+        if not (name in ("placement_followed", "price") and value is None):
             table.add_row(name, shown)
     console = Console()
     console.print(table)

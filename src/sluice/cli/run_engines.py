@@ -25,6 +25,7 @@ from sluice.lab.run import RunSpec, run, simulated_engine
 from sluice.lab.spark_run import SparkSettings, generator_report, has_saved_run, spark_engine
 
 if TYPE_CHECKING:
+    from sluice.lab.spark_nodes import NodeSetup
     from sluice.lab.spark_placing import SparkPlacement
 
 Recorded = tuple[Sequence[CycleReport], End | None]
@@ -39,6 +40,7 @@ class Where:
     root: Path
     master: str | None = None
     placement: SparkPlacement | None = None
+    nodes: NodeSetup | None = None
 
 
 def run_on_spark(
@@ -62,13 +64,15 @@ def run_on_spark(
     page.show(journal)
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext():
-        engine, initial = spark_engine(spec, where.settings, root, master=where.master, placement=placement)
-    if where.master is not None and not slots_given:
+        engine, initial = spark_engine(
+            spec, where.settings, root, master=where.master, placement=placement, nodes=where.nodes
+        )
+    if where.master is not None and where.nodes is None and not slots_given:
         # workers come and go: how many slots they have is reviewed every cycle
         spec = replace(spec, guards=replace(spec.guards, max_slots=where.settings.slots))
     workers = cluster_of(engine)
     review = None
-    if where.master is not None:
+    if where.master is not None and where.nodes is None:
         review = placement.review(workers) if placement else WorkerReview(workers, places=False)
     if not quiet:
         for sink, guarantee in engine.guarantees.items():
@@ -88,6 +92,7 @@ def run_on_spark(
                     on_report=view.add,
                     should_stop=interrupted.is_set,
                     switches=page.switches,
+                    fulfil_within_s=where.nodes.patience_s if where.nodes else None,
                 )
             except OperatorFailedError as error:
                 console.print(error.details, markup=False, highlight=False)

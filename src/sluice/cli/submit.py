@@ -15,6 +15,7 @@ from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
 from sluice.protocol import policies
 from sluice.spark.attach.configuration import POLICY_PREFIX, PREFIX, SETTINGS, parse_configuration
+from sluice.spark.attach.suitability import check_suitable
 from sluice.spark.submit import RUNNER, configured, find_spark_submit, submit_command, submit_environment
 
 if TYPE_CHECKING:
@@ -120,3 +121,4 @@ def _check_policy(settings: dict[str, str]) -> None:
     arguments = parse_configuration(settings).arguments
     if "policy" in arguments:
         policies.create(arguments["policy"], arguments.get("policy_settings"))
+        check_suitable(arguments["policy"], queries=0)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 from sluice.journal.records import RecordCount
 from sluice.model import Graph, Observation, Reconciliation, Target
 
-Ability = Literal["sizes", "placement"]
+Ability = Literal["sizes", "shared_nodes", "placement"]
 """What a target may contain beyond parallelism; an engine without the ability refuses it."""
 
 

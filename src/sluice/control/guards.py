@@ -103,8 +103,10 @@ class Guards:
         counts = self._fit(counts, situation.graph, notes)
         counts = _without_shortages(counts, situation, notes)
         sizes = _fitted_sizes({**current.sizes, **recommendation.sizes}, counts, notes)
-        unmoved = counts == current.parallelism and sizes == current.sizes
-        target = Target(parallelism=counts, sizes=sizes, placement=current.placement if unmoved else None)
+        shares = recommendation.shared_nodes if recommendation.sizes else current.shared_nodes
+        unmoved = counts == current.parallelism and sizes == current.sizes and shares == current.shared_nodes
+        placement = current.placement if unmoved else None
+        target = Target(parallelism=counts, sizes=sizes, shared_nodes=shares, placement=placement)
         cooling_s = self.cooling_s(situation.time_s, situation.last_action_s)
         cooling = cooling_s > 0 and target != current
         if cooling:
@@ -154,7 +156,8 @@ class Guards:
         for op in graph.operators:
             highs = [high for high in (self.max_parallelism, op.max_parallelism) if high is not None]
             bounded[op.name] = max(least[op.name], min([counts[op.name], *highs]))
-        reasons = {op.bound_by for op in graph.operators if op.bound_by and bounded[op.name] != counts[op.name]}
+        at_most = [op for op in graph.operators if counts[op.name] != bounded[op.name] == op.max_parallelism]
+        reasons = {op.bound_by for op in at_most if op.bound_by}
         why = "min/max parallelism" + (f" ({'; '.join(sorted(reasons))})" if reasons else "")
         return _noted(counts, bounded, why, notes)
 

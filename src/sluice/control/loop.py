@@ -234,6 +234,10 @@ class Loop:
         answer = self.decider.ask(_later(observation, self._remembered_s), self._memory)
         if answer.recommendation.sizes and "sizes" not in self.engine.abilities:
             return refused("the policy recommends instance sizes, which this engine cannot apply", self._memory)
+        if answer.recommendation.shared_nodes and "shared_nodes" not in self.engine.abilities:
+            return refused(
+                "the policy recommends nodes that operators share, which this engine cannot apply", self._memory
+            )
         if self.store and answer.memory != self._memory and (problem := self.store.problem(answer.memory)):
             return refused(f"the policy's memory cannot be saved: {problem}", self._memory)
         return answer
@@ -293,7 +297,7 @@ class Loop:
         self._waiting = None
         if status == "waiting":
             self._waiting = report
-            self._state = replace(self._state, request=Request(self.engine.clock.now_s()))
+            self._state = replace(self._state, request=Request(self.engine.clock.now_s(), self._state.is_short))
         elif status == "done":
             self._state = self._state.fulfilled()
         return report
@@ -313,14 +317,22 @@ class Loop:
         missing, request, now_s = self._state.missing, self._state.request, self.engine.clock.now_s()
         if not missing:
             if request is not None:
-                self._state = replace(self._state.fulfilled(), start_s=now_s - request.since_s)
-                self._conclude("done", now_s, f"there after {now_s - request.since_s:.0f} s")
-        elif request is None:
-            self._state = replace(self._state, request=Request(now_s))
+                self._complete(request, now_s)
+        elif request is None or (self._state.is_short and not request.grows):
+            self._state = replace(self._state, request=Request(now_s, self._state.is_short))
         elif now_s - request.since_s >= self.fulfil_within_s:
             self._state = self._state.short_of(now_s, self.fulfil_within_s)
             has = ", ".join(f"{name} has {observed} of {requested}" for name, (requested, observed) in missing.items())
             self._conclude("unfulfilled", now_s, f"after {self.fulfil_within_s:g} s {has}")
+
+    def _complete(self, request: Request, now_s: float) -> None:
+        """All is as requested. How long instances take to leave says nothing about how long they take to come."""
+        took_s = now_s - request.since_s
+        self._state = replace(self._state.fulfilled(), start_s=took_s if request.grows else self._state.start_s)
+        if self._waiting is not None:
+            self._conclude("done", now_s, f"there after {took_s:.0f} s")
+        elif request.grows:
+            self._events.append(f"missing instances came after {took_s:.0f} s")
 
     def _conclude(self, status: Status, time_s: float, detail: str) -> None:
         if self._waiting is None:

@@ -36,13 +36,13 @@ class MemoryStore:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            text = self.path.read_text()
+            content = self.path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise BadInputError(f"cannot read memory {str(self.path)!r}: {error.strerror}") from error
         try:
-            saved = json.loads(text, parse_constant=_refuse_constant)
+            saved = json.loads(content, parse_constant=_refuse_constant)
         except ValueError as error:
             raise BadInputError(f"memory {str(self.path)!r} is not JSON: {error}") from error
         time_s = saved.get("time_s", 0.0) if isinstance(saved, dict) else None

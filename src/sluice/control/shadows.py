@@ -11,6 +11,8 @@ from sluice.protocol import Policy, create_aiming
 
 def shadow_policies(texts: Iterable[str], objective_s: float | None = None) -> dict[str, Policy]:
     """Label -> policy, from texts such as `ds2` or `ds2:over_provisioning=1.4`; each once."""
+    if not isinstance(texts, Iterable):
+        raise BadInputError(f"shadow must be the names of policies, got {texts!r}")
     found: dict[str, Policy] = {}
     for text in texts:
         if not isinstance(text, str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sluice.model import Graph, Recommendation, Reconciliation, Target
+from sluice.model import Graph, InstanceMix, Recommendation, Reconciliation, Target
 
 LONGEST_RETRY_S = 600.0
 
@@ -14,6 +14,8 @@ class Request:
     """An action under way: the instances observed are not yet those requested."""
 
     since_s: float
+    grows: bool = True
+    """Instances are to come; else only to leave."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class LoopState:
     target: Target
     requested: dict[str, int] = field(default_factory=dict)
     observed: dict[str, int] = field(default_factory=dict)
+    sizes: dict[str, InstanceMix] = field(default_factory=dict)
+    """Observed, of an engine that tells sizes apart."""
     last_action_s: float | None = None
     downtime_s: float | None = None
     """How long the last action stopped the job."""
@@ -77,10 +81,15 @@ class LoopState:
             target = Target(
                 parallelism={**target.parallelism, **failed},
                 sizes={name: mix for name, mix in target.sizes.items() if name not in failed},
+                shared_nodes=target.shared_nodes,
                 placement=None if target.placement and not _places(target, failed) else target.placement,
             )
         return replace(
-            self, target=target, requested=dict(reconciliation.requested), observed=dict(reconciliation.observed)
+            self,
+            target=target,
+            requested=dict(reconciliation.requested),
+            observed=dict(reconciliation.observed),
+            sizes=dict(reconciliation.sizes),
         )
 
     @property
@@ -92,20 +101,32 @@ class LoopState:
             if name in self.observed and self.observed[name] != count
         }
 
+    @property
+    def is_short(self) -> bool:
+        """Whether instances are to come; else those that are not as requested are to leave."""
+        return any(observed < requested for requested, observed in self.missing.values())
+
     def short_of(self, time_s: float, patience_s: float) -> LoopState:
-        """Give up on instances that did not come: the target is what is there, and growth waits for its time."""
+        """Give up on instances that did not come: the target is what is there, and growth waits for its time.
+
+        Where sizes are told apart one of them is short, not the operator: the engine says which, and nothing waits.
+        """
         shortages = dict(self.shortages)
         counts = dict(self.target.parallelism)
+        there = {name: mix for name, mix in self.sizes.items() if name in self.missing and any(mix.values())}
         for name, (requested, observed) in self.missing.items():
-            if observed < requested and name in counts:
+            if name in there:
+                counts[name] = sum(there[name].values())
+            elif observed < requested and name in counts:
                 before = shortages.get(name)
                 retry_s = min(LONGEST_RETRY_S, 2 * before.retry_s if before else patience_s)
                 shortages[name] = Shortage(requested, max(1, observed), time_s + retry_s, retry_s)
                 counts[name] = max(1, observed)
-        sizes = {name: mix for name, mix in self.target.sizes.items() if sum(mix.values()) == counts[name]}
+        mixes = {**self.target.sizes, **there}
+        sizes = {name: mix for name, mix in mixes.items() if sum(mix.values()) == counts[name]}
         target = self.target
-        if counts != target.parallelism:
-            target = Target(parallelism=counts, sizes=sizes)
+        if counts != target.parallelism or sizes != target.sizes:
+            target = Target(parallelism=counts, sizes=sizes, shared_nodes=target.shared_nodes)
         return replace(self, target=target, request=None, shortages=shortages)
 
     def fulfilled(self) -> LoopState:

@@ -56,7 +56,7 @@ class JobModel:
     load: float | None
     lag: float
     tells_lag: bool
-    """Whether any source ever told how many records wait."""
+    """Whether any source ever reported how many records wait."""
     shares: dict[str, float]
     flows: Flows
     curves: dict[str, CapacityCurve]
@@ -284,7 +284,7 @@ def _bounded(observation: Observation, memory: Memory) -> tuple[str, ...]:
 def _lag(observation: Observation, memory: Memory, loads: Mapping[str, float]) -> float:
     """Records waiting at the sources; of an unknown source nothing, if all are unknown as before.
 
-    Where no source ever told its lag (files, most of what Spark reads), records wait as long as they are late: by
+    Where no source ever reported its lag (files, most of what Spark reads), records wait as long as they are late: by
     Little's law the load times the latency, but for what batches on time make them wait.
     """
     sources = [observation.operators[name] for name in observation.topology.sources]

@@ -148,21 +148,25 @@ def selectivities(observation: Observation) -> EdgeValues:
     rates = edge_rates(observation)
     values: EdgeValues = {}
     for name in topology.order:
-        seen = {to: _selectivity(name, to, observation, rates[name].get(to)) for to in topology.successors[name]}
+        seen = {
+            to: _selectivity(name, to, observation.operators[name], topology, rates[name].get(to))
+            for to in topology.successors[name]
+        }
         values[name] = {to: value for to, value in seen.items() if value is not None}
     return values
 
 
-def _selectivity(name: str, successor: str, observation: Observation, edge_rate: float | None) -> float | None:
-    metrics = observation.operators[name]
-    whole_output = observation.topology.successors[name] == (successor,) and not metrics.output_rates
+def _selectivity(
+    name: str, successor: str, metrics: OperatorMetrics, topology: Topology, edge_rate: float | None
+) -> float | None:
+    whole_output = topology.successors[name] == (successor,) and not metrics.output_rates
     of_true_rates = ratio(metrics.true_output_rate, metrics.true_input_rate)
     if of_true_rates is not None:
         share = 1.0 if whole_output else ratio(edge_rate, emitted_rate(metrics))
         if share is not None:
             return min(of_true_rates * share, LARGEST)
     consumed = consumed_rate(metrics)
-    if consumed is None and observation.topology.is_source(name):
+    if consumed is None and topology.is_source(name):
         # a source of which only the output is known passes on what it reads (thesis 4.3)
         consumed = emitted_rate(metrics)
         if consumed is None and whole_output:
@@ -199,10 +203,11 @@ def target_rates(observation: Observation, selectivity: EdgeValues, catch_up_s: 
 
     With `catch_up_s`, its known lag is added to the target of every reader of a topic, and so passed on downstream.
     """
-    loads = {name: source_arrival_rate(observation.operators[name]) for name in observation.topology.sources}
+    topology = observation.topology
+    loads = {name: source_arrival_rate(observation.operators[name]) for name in topology.sources}
     readers = topic_readers(observation) if catch_up_s else {}
     backlog = {name: (metrics.lag or 0.0) / catch_up_s for name, metrics in readers.items()}
-    return pass_along(observation.topology, loads, selectivity, backlog)
+    return pass_along(topology, loads, selectivity, backlog)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,8 @@ from sluice.journal.results import CycleReport, RunLog, reports_of, runs_of
 from sluice.model.base import first_problem
 
 JOURNAL_FILE = "journal.jsonl"
+BEGIN = b'{"kind":"run"'
+"""Of every journal, spaces left out."""
 
 
 class Journal(Protocol):
@@ -91,10 +93,13 @@ class FileJournal:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = _open(path)
+            if not _is_journal(self._file):
+                self.close()
+                raise BadInputError(f"journal {str(path)!r} has something else in it; choose another file")
+            self._size = _intact_length(self._file)
+            os.ftruncate(self._file, self._size)
         except OSError as error:
             raise BadInputError(f"cannot write journal {str(path)!r}: {error.strerror}") from error
-        self._size = _intact_length(self._file)
-        os.ftruncate(self._file, self._size)
 
     def append(self, record: AnyRecord) -> None:
         if isinstance(record, RunHeader):
@@ -141,6 +146,12 @@ def rotated(path: Path, number: int) -> Path:
 
 def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+
+
+def _is_journal(file: int) -> bool:
+    """Whether it begins as a journal does, or with what a crash left of that; an empty file may become one."""
+    begin = os.pread(file, 64, 0).replace(b" ", b"")[: len(BEGIN)]
+    return BEGIN.startswith(begin)
 
 
 def _intact_length(file: int) -> int:

@@ -74,11 +74,10 @@ class Savings:
 
     def sentences(self) -> list[str]:
         verb = "would have used" if self.dry_run else "used"
-        text = f"In {_lasting(self.duration_s)} the job {verb} {self.used_h:.2f} executor-hours"
-        text += (
-            f"{self._money(self.used_h)}; fixed at the maximum {self.at_maximum_h:.2f}{self._money(self.at_maximum_h)}"
-        )
-        text += f", at the minimum {self.at_minimum_h:.2f}{self._money(self.at_minimum_h)}"
+        text = f"In {_lasting(self.duration_s)} the job {verb} {_figure(self.used_h)} executor-hours"
+        text += f"{self._money(self.used_h)}; fixed at the maximum {_figure(self.at_maximum_h)}"
+        text += f"{self._money(self.at_maximum_h)}, at the minimum {_figure(self.at_minimum_h)}"
+        text += self._money(self.at_minimum_h)
         saved = self.at_maximum_h - self.used_h
         text += f". That is {self.saved_ratio:.0%} below the maximum{self._money(saved)}."
         late = "No latency objective was set: nothing is counted as late."
@@ -98,7 +97,7 @@ class Savings:
         return {**data, "sentences": self.sentences()}
 
     def _money(self, hours: float) -> str:
-        return "" if self.price is None else f" ({hours * self.price:,.2f})"
+        return "" if self.price is None else f" ({_figure(hours * self.price)})"
 
 
 def savings_of(runs: Sequence[RunLog], price: float | None = None) -> Savings | None:
@@ -202,6 +201,11 @@ def _that_mattered(decisions: Sequence[DecisionEffect]) -> tuple[DecisionEffect,
 
 def _ratio(late: tuple[int, int]) -> float:
     return late[0] / late[1] if late[1] else 0.0
+
+
+def _figure(value: float) -> str:
+    """Hundredths tell nothing of a run of minutes."""
+    return f"{value:,.2f}" if abs(value) >= 1 or not value else f"{value:.3g}"
 
 
 def _amount(executor_s: float) -> str:

@@ -122,6 +122,7 @@ def run(
     on_report: Watcher | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     switches: Switchboard | None = None,
+    fulfil_within_s: float | None = None,
 ) -> None:
     """Write the head of the journal and cycle until the duration is over."""
     journal.append(
@@ -153,6 +154,7 @@ def run(
         shadows={label: Decider(policy, policy_timeout_s) for label, policy in spec.shadows.items()},
         dry_run=spec.dry_run,
         switches=switches or Switchboard(),
+        **({} if fulfil_within_s is None else {"fulfil_within_s": fulfil_within_s}),
     ).run(
         initial,
         duration_s=spec.whole_duration_s,

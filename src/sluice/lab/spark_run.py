@@ -25,6 +25,8 @@ from sluice.spark.placed.cluster import YARN
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
     from sluice.lab.generator.producer import GeneratorReport
+    from sluice.lab.spark_nodes import NodeSetup
+    from sluice.spark.nodes.engine import SizedEngine
     from sluice.spark.pipeline.engine import SparkEngine
     from sluice.spark.real_time.engine import RealTimeEngine
     from sluice.spark.topic.interface import TopicStore
@@ -124,10 +126,13 @@ def spark_engine(
     *,
     master: str | None = None,
     placement: SparkPlacement | None = None,
-) -> tuple[SparkEngine | RealTimeEngine, Target]:
+    nodes: NodeSetup | None = None,
+) -> tuple[SparkEngine | RealTimeEngine | SizedEngine, Target]:
     """Spark set up for a run, here or on a cluster, and the plan it starts with; an earlier run has its own."""
     job = spark_job(spec)
     engine: SparkEngine | RealTimeEngine
+    if nodes is not None:
+        return sized_engine(spec, job, settings, root, nodes, master)
     if settings.trigger == "real-time":
         engine = real_time_engine(spec, job, settings, root, master=master)
     else:
@@ -137,6 +142,27 @@ def spark_engine(
     }
     fitting = Guards(max_slots=engine.slots).fit(Target(parallelism=initial), engine.graph)
     return engine, fitting
+
+
+def sized_engine(
+    spec: RunSpec, job: SparkJob, settings: SparkSettings, root: Path, nodes: NodeSetup, master: str | None
+) -> tuple[SizedEngine, Target]:
+    """On nodes of its own: one of the default type for every operator to begin with."""
+    if master is None or master == YARN:
+        raise BadInputError(f"--nodes need a standalone cluster's master, spark://HOST:PORT, got {master}")
+    if settings.trigger == "real-time":
+        raise BadInputError("--nodes run micro-batches, got --trigger real-time")
+    for name in ("slots", "executor_slots", "executors"):
+        if (value := getattr(settings, name)) is not None:
+            raise BadInputError(f"with --nodes an executor takes all of its node, got --spark-set {name}={value}")
+    pool = nodes.pool(master, root, sum(not one.chain for one in job.pipeline.operators.values()))
+    try:
+        inner = micro_batch_engine(spec, job, settings, root, master=master, placement=None, nodes=nodes)
+        engine = nodes.engine(inner, pool, root)
+    except BaseException:
+        pool.close()
+        raise
+    return engine, Target(parallelism=dict.fromkeys(engine.graph.names, 1))
 
 
 def real_time_engine(
@@ -168,6 +194,7 @@ def micro_batch_engine(
     *,
     master: str | None,
     placement: SparkPlacement | None,
+    nodes: NodeSetup | None = None,
 ) -> SparkEngine:
     from sluice.spark.kafka import connector
     from sluice.spark.pipeline.engine import SparkEngine
@@ -179,11 +206,13 @@ def micro_batch_engine(
         root,
         slots=settings.slots or (DEFAULT_SLOTS if master is None else None),
         master=master,
-        places=placement is not None,
+        places=placement is not None or nodes is not None,
+        grows=nodes is not None,
         elastic=placement is not None and placement.elastic,
         capacity=vars(placement.capacity) if placement else None,
         session_settings={
             **(executor_settings(settings, master) if master else {}),
+            **(nodes.executor_settings() if nodes else {}),
             **connector.session_settings(kafka=settings.connector, avro=bool(job.pipeline.avro_schemas())),
         },
         settings=QuerySettings(

@@ -31,6 +31,8 @@ class Summary(Frozen):
     duplicated_records: Count | None
     placement_followed: Share | None = None
     """Of the tasks a placement had a worker for, those that ran there; null without placement."""
+    price: NonNegative | None = None
+    """Of the instances or nodes that ran, by their prices per hour; null where sizes have none."""
 
 
 def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, shared: bool = False) -> Summary:
@@ -41,6 +43,7 @@ def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, 
     rescales = 0
     arrived = read = 0.0
     placed = followed = 0
+    prices: list[float] = []
     for report in reports:
         observation = report.cycle.observation
         interval_s = observation.interval_s
@@ -51,6 +54,8 @@ def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, 
         if observation.placement is not None:
             placed += observation.placement.placed
             followed += observation.placement.followed
+        if observation.node_types:
+            prices.append(price_per_hour(observation) * interval_s / 3600)
         for metrics in observation.operators.values():
             if metrics.arrival_rate is not None:
                 arrived += metrics.arrival_rate * interval_s
@@ -75,7 +80,13 @@ def summarise(reports: Sequence[CycleReport], end: End | None, slo_s: float, *, 
         lost_records=end.records.lost if end else 0,
         duplicated_records=end.records.duplicated if end else 0,
         placement_followed=followed / placed if placed else None,
+        price=sum(prices) if prices else None,
     )
+
+
+def price_per_hour(observation: Observation) -> float:
+    """Of all nodes that are paid for, those that start or drain among them."""
+    return sum(one.nodes * one.price_per_hour for one in observation.node_types.values())
 
 
 def slots_of(observation: Observation, *, shared: bool) -> int:

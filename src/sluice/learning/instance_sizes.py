@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from sluice.errors import BadInputError
-from sluice.model import InstanceSize
+from sluice.model import InstanceSize, NodeType
 from sluice.model.base import Name, Positive, first_problem
 
 EXAMPLE = tuple(
@@ -36,11 +36,16 @@ EVERY_OPERATOR = "*"
 _RATES = TypeAdapter(dict[Name, dict[Name, Positive]])
 
 
-@lru_cache(maxsize=32)
 def price_table(name: str) -> tuple[InstanceSize, ...]:
     """A built-in table by its name, else a JSON file: a list of `{name, cpu_cores, memory_mb, price_per_hour}`."""
+    return TABLES[name] if name in TABLES else tuple(one.size for one in node_types(name))
+
+
+@lru_cache(maxsize=32)
+def node_types(name: str) -> tuple[NodeType, ...]:
+    """The same as types of nodes; in a file each may also have its `slots` and its `start_s`."""
     if name in TABLES:
-        return TABLES[name]
+        return tuple(NodeType.model_validate(size.to_data()) for size in TABLES[name])
     path = Path(name)
     try:
         entries = json.loads(path.read_text())
@@ -52,7 +57,7 @@ def price_table(name: str) -> tuple[InstanceSize, ...]:
         raise BadInputError(f"price table {name!r} is no JSON: {error}") from error
     if not isinstance(entries, list) or not entries:
         raise BadInputError(f"price table {name!r} must be a list of sizes, got {type(entries).__name__}")
-    sizes = tuple(InstanceSize.parse(entry, f"price table {name!r}") for entry in entries)
+    sizes = tuple(NodeType.parse(entry, f"price table {name!r}") for entry in entries)
     names = [size.name for size in sizes]
     if len(set(names)) != len(names):
         raise BadInputError(f"price table {name!r}: size names must differ, got {names}")

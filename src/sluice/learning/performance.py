@@ -9,8 +9,9 @@ from __future__ import annotations
 import importlib
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,16 @@ KINDS: dict[str, Callable[[int], Any]] = {
 }
 """Seed -> a fresh regressor."""
 
+GRIDS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "forest": {"n_estimators": (30, 100), "max_depth": (None, 3), "min_samples_leaf": (1, 2)},
+    "svr": {"C": (1.0, 10.0, 100.0), "epsilon": (0.01, 0.1)},
+    "adaboost": {"n_estimators": (50, 100), "learning_rate": (0.3, 1.0)},
+    "gradient-boosting": {"n_estimators": (50, 100), "max_depth": (2, 3)},
+}
+"""Settings that `tuned` tries, beside those of the kind itself."""
+FEWEST_FOLDS, MOST_FOLDS = 2, 5
+Settings = tuple[tuple[str, Any], ...]
+
 
 @dataclass(frozen=True)
 class PerformanceModel:
@@ -60,6 +71,8 @@ class PerformanceModel:
     samples: tuple[Sample, ...]
     kind: str = "forest"
     seed: int = 0
+    settings: Settings = ()
+    """Other than the kind's own."""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -106,7 +119,57 @@ class PerformanceModel:
             for sample in self.samples
             if _resources(sample.size) not in replaced
         ]
-        return PerformanceModel((*scaled, *usable), self.kind, self.seed)
+        return PerformanceModel((*scaled, *usable), self.kind, self.seed, self.settings)
+
+
+@dataclass(frozen=True)
+class TunedModel:
+    """The best of a grid search, and the error of its predictions of samples it had not seen (null: too few)."""
+
+    model: PerformanceModel
+    rmse: float | None
+    tried: int
+
+
+def tuned(samples: Sequence[Sample], kinds: Sequence[str] = ("forest",), seed: int = 0) -> TunedModel:
+    """Search the grids of these kinds by cross-validation, up to five folds; ties go to what is listed first.
+
+    Errors are relative to the largest rate. With fewer than four samples nothing can be held out: the kind's own
+    settings then.
+    """
+    plain = PerformanceModel(tuple(samples), kinds[0], seed)
+    if len(samples) < 2 * FEWEST_FOLDS:
+        return TunedModel(plain, None, 1)
+    tried = [
+        (_cross_validated(candidate), candidate)
+        for kind in kinds
+        for candidate in _candidates(PerformanceModel(tuple(samples), kind, seed))
+    ]
+    rmse, best = min(tried, key=lambda one: one[0])
+    return TunedModel(best, rmse, len(tried))
+
+
+def _candidates(model: PerformanceModel) -> list[PerformanceModel]:
+    grid = GRIDS.get(model.kind, {})
+    chosen = [tuple(zip(grid, values, strict=True)) for values in product(*grid.values())] if grid else []
+    return [model, *(replace(model, settings=settings) for settings in chosen)]
+
+
+def _cross_validated(model: PerformanceModel) -> float:
+    """RMSE over all samples, each predicted by a model that had not seen its fold; equal sizes are in one fold."""
+    sizes = sorted({_resources(sample.size) for sample in model.samples})
+    folds = min(MOST_FOLDS, len(sizes))
+    if folds < FEWEST_FOLDS:
+        return float("inf")
+    fold_of = {size: number % folds for number, size in enumerate(sizes)}
+    predicted: list[float] = []
+    truth: list[float] = []
+    for fold in range(folds):
+        seen = tuple(one for one in model.samples if fold_of[_resources(one.size)] != fold)
+        held = [one for one in model.samples if fold_of[_resources(one.size)] == fold]
+        predicted += replace(model, samples=seen).rates([one.size for one in held]).tolist()
+        truth += [one.rate for one in held]
+    return errors(predicted, truth).rmse
 
 
 @dataclass(frozen=True)
@@ -143,6 +206,8 @@ def _fit(model: PerformanceModel) -> _Regression:
     span = np.where(np.ptp(inputs, axis=0) > 0, np.ptp(inputs, axis=0), 1.0)
     largest = float(rates.max())
     regressor = KINDS[model.kind](model.seed)
+    if model.settings:
+        regressor.set_params(**dict(model.settings))
     regressor.fit((inputs - low) / span, rates / largest)
     return _Regression(regressor, low, span, largest)
 

@@ -38,6 +38,7 @@ __all__ = [
     "most_capacity",
     "plan_horizon",
     "plan_one_size",
+    "plan_within",
     "total_cost",
 ]
 
@@ -122,6 +123,38 @@ def plan_horizon(
     )
     mixes = tuple(_named(lattice.counts[index], usable) for index in path)
     return HorizonPlan(mixes=mixes, cost=cost, candidates=len(lattice.counts))
+
+
+def plan_within(
+    loads: Sequence[float],
+    options: Sequence[SizeOption],
+    costs: ScalingCosts,
+    running: Mapping[str, int],
+    *,
+    max_instances: int,
+    max_mixes: int,
+) -> HorizonPlan:
+    """For loads beyond what so many instances carry, and with too many mixes for an exact answer: the nearest there is.
+
+    A load is cut to what can be carried; the sizes that cost most per record are left out until the mixes are few.
+    """
+    by_value = sorted(options, key=lambda option: option.price / option.performance)
+    for offered in range(len(by_value), 0, -1):
+        usable = by_value[:offered]
+        most = most_capacity(usable, max_instances)
+        names = {option.name for option in usable}
+        try:
+            return plan_horizon(
+                [min(load, most) for load in loads],
+                usable,
+                costs,
+                running={size: min(count, max_instances) for size, count in running.items() if size in names},
+                max_instances=max_instances,
+                max_mixes=max_mixes,
+            )
+        except TooManyMixesError:
+            continue
+    raise AssertionError("a single size always has few mixes")
 
 
 def plan_one_size(

@@ -66,6 +66,10 @@ class SampledSizes(Frozen):
         gained = max(total - (self.base_rate or 0.0), 0.0)
         return self.model_copy(update={"readings": (*self.readings, gained)})
 
+    def measured(self, rate: float) -> SampledSizes:
+        """One window with that instance, whose own rate the engine has measured."""
+        return self.model_copy(update={"readings": (*self.readings, rate)})
+
     def given_up(self) -> SampledSizes:
         """Something else changed too: what was read says nothing."""
         return self.model_copy(update={"base_rate": None, "readings": ()})

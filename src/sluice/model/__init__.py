@@ -1,10 +1,11 @@
 """The words everything else is said in: frozen, validated, JSON in and out."""
 
-from sluice.model.cluster import Cluster, InstanceSize, Placement, Worker
+from sluice.model.cluster import Cluster, InstanceSize, NodeType, Placement, Worker
 from sluice.model.graph import Edge, EdgeKind, Graph, Operator
 from sluice.model.learned import Learned, LearnedCurve, LoadForecast
 from sluice.model.observation import (
     ActionCost,
+    NodeTypeMetrics,
     Observation,
     OperatorMetrics,
     PlacedTasks,
@@ -27,6 +28,8 @@ __all__ = [
     "Learned",
     "LearnedCurve",
     "LoadForecast",
+    "NodeType",
+    "NodeTypeMetrics",
     "Observation",
     "Operator",
     "OperatorChange",

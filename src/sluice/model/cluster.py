@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import model_validator
+import math
+
+from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Positive
@@ -15,6 +17,24 @@ class InstanceSize(Frozen):
     cpu_cores: Positive
     memory_mb: Positive
     price_per_hour: NonNegative = 0.0
+
+
+class NodeType(InstanceSize):
+    """A size that can be had as a node of a cluster: the tasks it runs at once, and how long it takes to come."""
+
+    slots: Parallelism = Field(1, description="tasks at a time; by default its cores, rounded up")
+    start_s: NonNegative = Field(30.0, description="from the request to its first task, until one was measured")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _slots_of_cores(cls, data: object) -> object:
+        if isinstance(data, dict) and "slots" not in data and isinstance(data.get("cpu_cores"), int | float):
+            return {**data, "slots": max(1, math.ceil(data["cpu_cores"]))}
+        return data
+
+    @property
+    def size(self) -> InstanceSize:
+        return InstanceSize(**{name: getattr(self, name) for name in InstanceSize.model_fields})
 
 
 class Worker(Frozen):

@@ -22,6 +22,9 @@ class OperatorMetrics(Frozen):
 
     parallelism: Parallelism = Field(description="instances (slots) running now")
     sizes: InstanceMix | None = Field(None, description="how many of them have which size, where sizes differ")
+    size_rates: dict[Name, Positive] | None = Field(
+        None, description="size -> records/s that one instance of it reads while it works, where sizes are told apart"
+    )
     input_rate: NonNegative | None = Field(None, description="records/s consumed")
     output_rate: NonNegative | None = Field(
         None, description="records/s emitted; one copied to several successors counts once"
@@ -84,6 +87,17 @@ class WorkerMetrics(Frozen):
     net_capacity: NonNegative | None = Field(None, description="bytes/s it can send; null: not known")
 
 
+class NodeTypeMetrics(Frozen):
+    """One type of nodes an engine can start."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    nodes: Count = Field(description="paid for now, those that start or drain among them")
+    price_per_hour: NonNegative = 0.0
+    start_s: NonNegative = Field(description="from a request to the first task: as last measured, else as expected")
+    available: bool = Field(True, description="false: the last start failed or is overdue, and no other is tried yet")
+
+
 class PlacedTasks(Frozen):
     """Tasks of a window that a placement had a worker for, and those of them that ran there."""
 
@@ -124,6 +138,9 @@ class Observation(Frozen):
 
     workers: dict[Name, WorkerMetrics] = Field(
         default_factory=dict, description="what ran on which worker; empty where all run in one process"
+    )
+    node_types: dict[Name, NodeTypeMetrics] = Field(
+        default_factory=dict, description="what an engine with sizes can start, and has; empty elsewhere"
     )
     placement: PlacedTasks | None = Field(None, description="how the placement was followed; null without one")
     action_cost: ActionCost | None = Field(

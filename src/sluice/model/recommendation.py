@@ -20,6 +20,7 @@ class Recommendation(Frozen):
     parallelism: dict[Name, Parallelism] = Field(default_factory=dict)
     reason: str = Field(min_length=1)
     sizes: dict[Name, InstanceMix] = Field(default_factory=dict)
+    shared_nodes: bool = Field(False, description="operators share the nodes of their sizes: each runs all of them")
     measures: dict[str, Finite] = Field({}, description="numbers worth keeping in the journal, such as a regret")
     learned: Learned | None = Field(None, description="what a policy that learns believes now, for people to look at")
 

@@ -15,6 +15,7 @@ class Target(Frozen):
 
     parallelism: dict[Name, Parallelism]
     sizes: dict[Name, InstanceMix] = Field(default_factory=dict)
+    shared_nodes: bool = Field(False, description="an instance shares its node with one of every other operator")
     placement: Placement | None = None
 
     @model_validator(mode="after")
@@ -47,6 +48,7 @@ class Reconciliation(Frozen):
 
     requested: dict[Name, Count]
     observed: dict[Name, Count]
+    sizes: dict[Name, InstanceMix] = Field(default_factory=dict, description="what is there, of an engine with sizes")
     changes: dict[Name, OperatorChange] = Field(default_factory=dict)
     downtime_s: NonNegative = Field(0.0, description="longest time an operator stood still for it")
     detail: str | None = None

@@ -5,15 +5,17 @@ Mu et al., "QEScalor: Quantitative Elastic Scaling Framework in Distributed Stre
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sluice.dataflow.numbers import LARGEST, known_sum, listing, number, ratio
-from sluice.dataflow.rates import EdgeValues, selectivities, source_arrival_rate
+from sluice.dataflow.numbers import LARGEST, listing, number, ratio
+from sluice.dataflow.rates import selectivities, source_arrival_rate
 from sluice.errors import needs_extra
+from sluice.learning.epoch_flow import EpochFlow
 from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
+from sluice.learning.node_plan import NodeTypes, ahead_of_time, expected_mix, lacking, most_of_both, unavailable
 from sluice.model import InstanceSize, Learned, LoadForecast, Observation, OperatorMetrics
 from sluice.model.learned import rounded
 from sluice.model.recommendation import InstanceMix, Recommendation
@@ -21,24 +23,15 @@ from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'qescalor'", "learning"):
-    from sluice.learning.qcesa import (
-        HorizonPlan,
-        ScalingCosts,
-        SizeOption,
-        TooManyMixesError,
-        most_capacity,
-        plan_horizon,
-    )
+    from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_within
     from sluice.learning.sampled_sizes import SampledSizes, load_samples
+    from sluice.learning.shared_nodes import JOB, joined
 
 MAX_MIXES = 200_000
 SLACK = 1.05
 """A load this much above the planned capacity is acted on within an epoch; the target utilisation covers less."""
 CALIBRATION_GAIN = 0.3
 """How much of a new measurement enters the factor between the profile's rates and production's."""
-
-Loads = dict[str, list[float] | None]
-"""Operator -> records/s in each epoch of the horizon; null where unknown."""
 
 
 @policy("qescalor")
@@ -53,6 +46,9 @@ class QEScalor:
     reacting. Rates of sizes come from `performance` (else in proportion to the cores), times a factor that production
     keeps up to date. With `samples` they come from a model instead, which is refitted when production contradicts it;
     sizes whose rates are guesses then are sampled again, one per epoch with an instance beside those planned.
+    Instances are requested so long before their epoch as the engine has seen them take to come (`lead_s` where it does
+    not tell). A size that cannot be had is left out of the plan, which is made again at once. With `share_nodes` all
+    operators run on all nodes, and one plan chooses them for the whole job.
     """
 
     horizon: int = parameter(8, "epochs to plan ahead")
@@ -69,6 +65,11 @@ class QEScalor:
     max_error: float = parameter(0.3, "mean relative error of the forecast above which it is not used")
     startup_cost_s: float = parameter(120.0, "starting an instance costs as much as running one core this long")
     shutdown_cost_s: float = parameter(30.0, "stopping an instance, likewise")
+    lead_s: float = parameter(0.0, "time an instance takes to come, for engines that do not measure it")
+    share_nodes: bool = parameter(False, "operators share nodes, chosen for all of them together")
+    forecast_output: bool = parameter(
+        False, "plan with what operators put out per record forecast by epochs too, not with the ratio of now"
+    )
     catch_up_s: float = parameter(120.0, "time in which backlog is to be drained")
     max_instances: int = parameter(200, "most instances of an operator")
 
@@ -79,11 +80,13 @@ class QEScalor:
         for name in ("epoch_s", "catch_up_s"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
-        for name in ("band", "max_error", "startup_cost_s", "shutdown_cost_s", "season_s"):
+        for name in ("band", "max_error", "startup_cost_s", "shutdown_cost_s", "season_s", "lead_s"):
             if not 0 <= getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
         if not 0 < self.target_utilisation <= 1:
             raise ValueError(f"target_utilisation must be in (0, 1], got {self.target_utilisation}")
+        if self.share_nodes and not self.recommends_sizes:
+            raise ValueError(f"share_nodes needs sizes to choose among, got prices {self.prices!r}")
         if self.samples and self.performance:
             raise ValueError(f"samples and performance exclude each other, got {self.samples!r}, {self.performance!r}")
         _ = self.sizes, load_profile(self.performance), load_samples(self.samples), self.epochs
@@ -133,14 +136,19 @@ class QEScalor:
         epochs, is_new = self._seen_loads(observation, memory)
         sampled, factors = self._profiled(observation, running, memory, is_new)
         speeds = self._seen_speeds(observation, factors, memory)
+        flow = EpochFlow(epochs=self.epochs, max_error=self.max_error, catch_up_s=self.catch_up_s)
+        outputs = flow.seen(observation, seen, memory.get("outputs", {})) if self.forecast_output else {}
         kept: dict[str, Any] = {
             "selectivity": selectivity,
+            "outputs": {name: {to: state.to_data() for to, state in found.items()} for name, found in outputs.items()},
             "factors": factors,
             "sampled": {name: found.to_data() for name, found in sampled.items()},
             "speeds": {name: state.to_data() for name, state in speeds.items()},
             "mixes": running,
             "epochs": {name: state.to_data() for name, state in epochs.items()},
             "acted_s": memory.get("acted_s"),
+            "requested": memory.get("requested", {}),
+            "plan": memory.get("plan"),
         }
         missing = [name for name in observation.topology.sources if name not in epochs]
         if missing:
@@ -149,9 +157,9 @@ class QEScalor:
             ), kept
 
         now = {name: self._now(state, observation.operators[name]) for name, state in epochs.items()}
-        arriving = self._flow(observation, selectivity, {name: [load] for name, load in now.items()})
+        arriving = flow.loads(observation, selectivity, {}, {name: [load] for name, load in now.items()})
         ahead = {name: self._ahead(state, now[name]) for name, state in epochs.items()}
-        loads = self._flow(observation, selectivity, ahead)
+        loads = flow.loads(observation, selectivity, outputs, ahead)
         known = {
             name: self._at_speed(load, speeds.get(name), factors[name])
             for name, load in loads.items()
@@ -159,34 +167,110 @@ class QEScalor:
         }
         if not known:
             return Recommendation.hold(f"qescalor: no rate or no load known for any of {len(loads)} operators"), kept
-        options = {name: self._options(name, sampled, factors[name]) for name in known}
-        short = [
-            name for name in known if (arriving[name] or [0.0])[0] > _capacity(running[name], options[name]) * SLACK
-        ]
+        types = observation.node_types
+        expected = {name: self._expected(name, mix, observation, memory) for name, mix in running.items()}
+        options = {
+            name: self._options(name, sampled, factors[name], unavailable(types) - running[name].keys())
+            for name in known
+        }
+        present = {name: [(arriving[name] or [0.0])[0]] for name in known}
+        if self.share_nodes:
+            if unknown := [name for name in running if name not in known]:
+                return Recommendation.hold(f"qescalor: nodes are shared and {listing(unknown)} is not known yet"), kept
+            present, _ = _joined(present, options)
+            known, options = _joined(known, options)
+            running = {JOB: dict(next(iter(running.values())))}
+            expected = {JOB: self._expected(JOB, running[JOB], observation, memory)}
+        short = [name for name in known if present[name][0] > _capacity(expected[name], options[name]) * SLACK]
+        refused = sorted(
+            {
+                size
+                for name in known
+                for size in lacking(memory.get("requested", {}).get(name, {}), running[name])
+                if size in unavailable(types)
+            }
+        )
         error = _worst_error(epochs)
-        measures = {} if error is None else {"forecast_error": error}
+        measures = {} if error is None else {"forecast_error": min(error, LARGEST)}
         waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
-        if not is_new and (waits or not short):
-            why = f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"
-            return Recommendation.hold(why, measures), kept
+        if not is_new and not refused and (waits or not short):
+            early = self._early(observation, expected, memory)
+            if early == expected:
+                why = f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"
+                return Recommendation.hold(why, measures), kept
+            return self._requested(observation, early, self._early_reason(expected, early, types), measures, kept)
 
-        plans = {name: self._plan(load, options[name], running[name]) for name, load in known.items()}
-        mixes = running | {name: plan.mixes[0] for name, plan in plans.items()}
+        plans = {
+            name: plan_within(
+                load, options[name], self._costs, expected[name], max_instances=self.max_instances, max_mixes=MAX_MIXES
+            )
+            for name, load in known.items()
+        }
+        kept["plan"] = {"index": _index(epochs), "mixes": {name: list(plan.mixes) for name, plan in plans.items()}}
+        mixes = self._early(observation, running | {name: plan.mixes[0] for name, plan in plans.items()}, kept)
         for name, found in sampled.items():
             if found.stale and not found.under_way and name in known and mixes[name] == running[name]:
                 total = _capacity(running[name], options[name]) / self.target_utilisation
                 kept["sampled"][name] = found.begun(total).to_data()
                 mixes[name] = running[name] | {found.stale[0]: running[name].get(found.stale[0], 0) + 1}
-        why = self._reason(epochs, is_new, short, running, mixes, known)
-        if mixes == running:
+        why = self._reason(epochs, is_new, short, expected, mixes, known)
+        if refused:
+            why += f"; no {listing(refused)} can be had now, planned without"
+        if mixes == expected:
             return Recommendation.hold(f"{why}; all mixes stay", measures), kept
+        return self._requested(observation, mixes, why, measures, kept)
+
+    def _requested(
+        self,
+        observation: Observation,
+        mixes: dict[str, InstanceMix],
+        why: str,
+        measures: dict[str, float],
+        kept: dict[str, Any],
+    ) -> tuple[Recommendation, Memory]:
+        sizes = dict.fromkeys(observation.operators, mixes[JOB]) if self.share_nodes else mixes
         recommendation = Recommendation(
-            parallelism={name: sum(mix.values()) for name, mix in mixes.items()},
-            sizes=mixes if self.recommends_sizes else {},
-            reason=why,
+            parallelism={name: sum(mix.values()) for name, mix in sizes.items()},
+            sizes=sizes if self.recommends_sizes else {},
+            shared_nodes=self.share_nodes,
+            reason=f"{why}, shared by all {len(sizes)} operators" if self.share_nodes else why,
             measures=measures,
         )
-        return recommendation, kept | {"mixes": mixes, "acted_s": observation.time_s}
+        return recommendation, kept | {"mixes": sizes, "requested": mixes, "acted_s": observation.time_s}
+
+    def _expected(self, name: str, running: InstanceMix, observation: Observation, memory: Memory) -> InstanceMix:
+        acted_s = memory.get("acted_s")
+        waited_s = None if acted_s is None else observation.time_s - acted_s
+        return expected_mix(memory.get("requested", {}).get(name), running, observation.node_types, waited_s)
+
+    def _early(self, observation: Observation, mixes: dict[str, InstanceMix], memory: Memory) -> dict[str, InstanceMix]:
+        """The mixes, with what the plan's next epochs need and what takes so long to come that it is requested now."""
+        plan = memory.get("plan")
+        if not plan:
+            return mixes
+        start_s = dict.fromkeys((size.name for size in self.sizes), self.lead_s)
+        start_s |= {name: one.start_s for name, one in observation.node_types.items()}
+        passed = int(observation.time_s / self.epoch_s) - plan["index"]
+        early = dict(mixes)
+        for name, planned in plan["mixes"].items():
+            left = planned[passed:] if passed >= 0 else []
+            if name in mixes and len(left) > 1:
+                begins_s = [
+                    (plan["index"] + passed + step) * self.epoch_s - observation.time_s for step in range(len(left))
+                ]
+                early[name] = most_of_both(mixes[name], ahead_of_time(left, begins_s, start_s))
+        return early
+
+    def _early_reason(
+        self, before: Mapping[str, InstanceMix], after: Mapping[str, InstanceMix], types: NodeTypes
+    ) -> str:
+        """Which instances are requested before their epoch, and how long they take."""
+        starts = [
+            f"{count} {size} for {name}, which takes {types[size].start_s if size in types else self.lead_s:.0f} s"
+            for name in after
+            for size, count in lacking(after[name], before[name]).items()
+        ]
+        return f"qescalor: ahead of the next epoch: {listing(starts)}"
 
     def _running(self, name: str, metrics: OperatorMetrics, memory: Memory) -> InstanceMix:
         """As the engine reports it, else as last recommended if the number fits, else all of the standard size."""
@@ -212,11 +296,7 @@ class QEScalor:
             last: float | None = memory.get("factors", {}).get(name)
             rate = metrics.per_instance_rate()
             if found is not None and found.under_way:
-                if mix != memory.get("mixes", {}).get(name):
-                    found = found.given_up()
-                elif rate is not None:
-                    found = found.read(rate * metrics.parallelism)
-                sampled[name] = found.ended(self.sizes) if is_new and found.under_way else found
+                sampled[name] = self._resampled(name, found, metrics, mix, observation, memory, is_new)
                 factors[name] = 1.0 if last is None else last
                 continue
             factor = self._calibrated(rate, metrics.parallelism, mix, self._rates(name, sampled), last)
@@ -228,6 +308,29 @@ class QEScalor:
                 if sampled[name] is not found:
                     factors[name] = 1.0
         return {name: found for name, found in sampled.items() if name in observation.operators}, factors
+
+    def _resampled(
+        self,
+        name: str,
+        found: SampledSizes,
+        metrics: OperatorMetrics,
+        mix: InstanceMix,
+        observation: Observation,
+        memory: Memory,
+        is_new: bool,
+    ) -> SampledSizes:
+        """One window of a size that is sampled again; an engine that tells sizes apart has measured it itself."""
+        measured = (metrics.size_rates or {}).get(found.stale[0])
+        rate = metrics.per_instance_rate()
+        if mix != memory.get("requested", {}).get(name):
+            if self._expected(name, mix, observation, memory) == mix:
+                return found.given_up()
+            return found
+        if measured is not None:
+            found = found.measured(measured)
+        elif rate is not None:
+            found = found.read(rate * metrics.parallelism)
+        return found.ended(self.sizes) if is_new else found
 
     def _calibrated(
         self, rate: float | None, parallelism: int, mix: InstanceMix, profile: Mapping[str, float], last: float | None
@@ -291,30 +394,12 @@ class QEScalor:
         first, *later = self.epochs.expected(state, self.horizon).high
         return [max(first, now), *later]
 
-    def _flow(self, observation: Observation, selectivity: EdgeValues, ahead: Mapping[str, list[float]]) -> Loads:
-        """The sources' loads passed along the graph, epoch by epoch; a queue inside adds to the first."""
-        topology = observation.topology
-        epochs = range(len(next(iter(ahead.values()))))
-        loads: Loads = {}
-        for name in topology.order:
-            if topology.is_source(name):
-                loads[name] = ahead[name]
-                continue
-            parts = [
-                None
-                if (load := loads[up]) is None or (passed := selectivity[up].get(name)) is None
-                # a float times a list would repeat it
-                else [min(value * passed, LARGEST) for value in load]
-                for up in topology.predecessors[name]
-            ]
-            sums = [known_sum(None if part is None else part[epoch] for part in parts) for epoch in epochs]
-            whole = [value for value in sums if value is not None]
-            queue = (observation.operators[name].lag or 0.0) / self.catch_up_s
-            loads[name] = None if len(whole) < len(sums) else [min(whole[0] + queue, LARGEST), *whole[1:]]
-        return loads
-
-    def _options(self, name: str, sampled: Mapping[str, SampledSizes], factor: float) -> list[SizeOption]:
+    def _options(
+        self, name: str, sampled: Mapping[str, SampledSizes], factor: float, without: Collection[str]
+    ) -> list[SizeOption]:
+        """All sizes but those that cannot be had; if none can, all the same: something is to be requested."""
         profile = self._rates(name, sampled)
+        profile = {size: rate for size, rate in profile.items() if size not in without} or profile
         hours = self.epoch_s / 3600
         return [
             SizeOption(
@@ -326,28 +411,11 @@ class QEScalor:
             if size.name in profile
         ]
 
-    def _plan(self, loads: Sequence[float], options: Sequence[SizeOption], running: InstanceMix) -> HorizonPlan:
-        """QCESA; with too many mixes for an exact answer, without the sizes that cost most per record."""
+    @property
+    def _costs(self) -> ScalingCosts:
         standard = _standard(self.sizes)
         per_second = standard.price_per_hour / standard.cpu_cores / 3600
-        costs = ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
-        by_value = sorted(options, key=lambda option: option.price / option.performance)
-        for offered in range(len(by_value), 0, -1):
-            usable = by_value[:offered]
-            most = most_capacity(usable, self.max_instances)
-            names = {option.name for option in usable}
-            try:
-                return plan_horizon(
-                    [min(load, most) for load in loads],
-                    usable,
-                    costs,
-                    running={size: min(count, self.max_instances) for size, count in running.items() if size in names},
-                    max_instances=self.max_instances,
-                    max_mixes=MAX_MIXES,
-                )
-            except TooManyMixesError:
-                continue
-        raise AssertionError("a single size always has few mixes")
+        return ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
 
     def _reason(
         self,
@@ -379,6 +447,13 @@ class QEScalor:
 def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
     """The size nearest to one core: what an instance is when no size was chosen."""
     return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
+
+
+def _joined(
+    loads: Mapping[str, list[float]], options: Mapping[str, Sequence[SizeOption]]
+) -> tuple[dict[str, list[float]], dict[str, list[SizeOption]]]:
+    needed, usable = joined(loads, options)
+    return {JOB: needed}, {JOB: usable}
 
 
 def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:

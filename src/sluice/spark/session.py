@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.class_archive import ClassArchive
 from sluice.spark.forkserver import ADDRESS, ensure_started
+from sluice.spark.internals import jvm_process
 from sluice.spark.local_files import use_quick_local_files
 from sluice.spark.worker_python import command
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POOL = "spark.scheduler.pool"
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 NEEDED_SPARK = "4.3"
 """Pipelines rewrite state with a call, and read it with classes, that older versions do not have."""
 TASK_TRIES = 4
@@ -55,7 +58,7 @@ SETTINGS = {
     "spark.ui.retainedTasks": "2000",
     "spark.sql.ui.retainedExecutions": "10",
     # the rewrite of an error's text inside Spark recurses per character of a Python traceback
-    "spark.driver.extraJavaOptions": f"-Xss16m -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
+    JAVA_OPTIONS: f"-Xss16m -Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}",
     "spark.driver.memory": "1g",
     # timestamps as Arrow has them: a topic's reader need not convert
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -125,10 +128,11 @@ def open_session(
 def _new_session(
     name: str, threads: int, master: str | None, settings: Mapping[str, str], *, python_sources: bool
 ) -> SparkSession:
-    from pyspark import __version__ as installed
+    import pyspark
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
+    installed = pyspark.__version__
     if not installed.startswith(f"{NEEDED_SPARK}."):
         raise BadInputError(f"pipelines need pyspark {NEEDED_SPARK}, got {installed}; sluice.attach works with it")
     problem = java_home_problem()
@@ -142,7 +146,8 @@ def _new_session(
         # executors of a cluster do not get it: their processes belong to their workers
         variables[ADDRESS] = address
     builder = SparkSession.builder.appName(name).master(master or f"local[{threads},{TASK_TRIES}]")
-    for key, value in settings.items():
+    archive = ClassArchive(java_command(), Path(pyspark.__file__).parent)
+    for key, value in {**settings, JAVA_OPTIONS: f"{settings[JAVA_OPTIONS]} {archive.java_options()}"}.items():
         builder = builder.config(key, value)
     try:
         # the context and its JVM copy these when they start
@@ -150,6 +155,7 @@ def _new_session(
             spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error
+    archive.keep_at_exit(jvm_process(spark))
     use_quick_local_files(spark)
     return spark
 

@@ -14,6 +14,8 @@ from sluice.errors import BadInputError
 RUNNER = Path(__file__).with_name("attach") / "run.py"
 """What spark-submit gets as its program; the program itself is the first argument."""
 
+NOT_PYTHON = (".jar", ".r", ".scala", ".ipynb", ".zip", ".whl")
+
 
 def submit_command(
     spark_submit: Path, options: Sequence[str], settings: Mapping[str, str], program: Sequence[str]
@@ -23,7 +25,9 @@ def submit_command(
     options, program = list(options), list(program)
     if not Path(program[0]).is_file():
         raise BadInputError(f"there is no program {program[0]!r}; it must be a Python file of this machine")
-    if _value(options, "--deploy-mode") == "cluster":
+    if Path(program[0]).suffix.lower() in NOT_PYTHON:
+        raise BadInputError(f"the program must be a Python file, got {program[0]!r}; attach is for PySpark")
+    if (_value(options, "--deploy-mode") or configured(options).get("spark.submit.deployMode")) == "cluster":
         options = _with_file(options, program[0])
         program[0] = Path(program[0]).name
     return [str(spark_submit), *options, *confs, str(RUNNER), *program]

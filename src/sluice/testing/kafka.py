@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import io
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.json as pj
 
-from sluice.spark.kafka import new_topic
+from sluice.spark.cluster import lifecycle
+from sluice.spark.kafka import broker, new_topic
 from sluice.spark.kafka.connection import Broker
+from sluice.testing.owned import own_what_is_started
 
 SILENCE_S = 60.0
+
+
+@contextmanager
+def local_broker(home: Path) -> Iterator[str]:
+    """The address of a broker that ends with the block, also on SIGTERM, and with this process at the latest."""
+    own_what_is_started()
+    try:
+        yield broker.up(home).master_url
+    finally:
+        lifecycle.down(home)
 
 
 def make_topic(bootstrap: str, name: str, partitions: int) -> None:

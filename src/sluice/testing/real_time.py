@@ -12,9 +12,11 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +40,7 @@ SLOTS = 10
 KEYS = 50
 PATIENCE_S = 60.0
 WARM_UP_S = 5.0
+WINDOW_US = 10_000_000
 SCHEMA = "id BIGINT, sent_us BIGINT, key BIGINT, price DOUBLE"
 
 
@@ -52,6 +55,9 @@ class ModeFigures:
     p99_ms: float
     lost: int
     twice: int
+    """Records counted twice, and results (of a count: updates) that came again."""
+    results: int
+    """Different results that were compared with those that are right: records, or counts by key and window."""
     gaps_s: dict[str, float] = field(default_factory=dict)
     """The longest silence of the output around a rescale."""
 
@@ -86,7 +92,8 @@ class Load:
 
     def __init__(self, bootstrap: str, source: str, sink: str, rate: float) -> None:
         self._bootstrap, self._source, self._sink, self._rate = bootstrap, source, sink, rate
-        self.sent = 0
+        self.sent_us: list[int] = []
+        """When the record of this id was sent."""
         self.received: list[tuple[float, int]] = []
         """When (Unix time), and when it had been sent in microseconds."""
         self._stop = threading.Event()
@@ -115,10 +122,11 @@ class Load:
         began_s = time.monotonic()
         while not self._silent.is_set():
             due = int((time.monotonic() - began_s) * self._rate)
-            while self.sent < due:
-                record = {"id": self.sent, "sent_us": int(time.time() * 1e6), "key": self.sent % KEYS, "price": 1.0}
-                producer.produce(self._source, json.dumps(record), partition=self.sent % PARTITIONS)
-                self.sent += 1
+            while (number := len(self.sent_us)) < due:
+                sent_us = int(time.time() * 1e6)
+                record = {"id": number, "sent_us": sent_us, "key": number % KEYS, "price": 1.0}
+                producer.produce(self._source, json.dumps(record), partition=number % PARTITIONS)
+                self.sent_us.append(sent_us)
             producer.poll(0)
             time.sleep(0.001)
         producer.close()
@@ -229,9 +237,12 @@ def _prepare(bootstrap: str, query: str, mode: str) -> tuple[str, str, Pipeline,
 
 
 def _steady(load: Load, seconds: float) -> list[float]:
+    """Latencies of some seconds, and of more where nothing came back in them."""
     time.sleep(WARM_UP_S)
     began_s = time.time()
+    seen = len(load.received)
     time.sleep(seconds)
+    load.await_output(since=seen)
     return load.latencies_ms(began_s, time.time())
 
 
@@ -239,18 +250,34 @@ def _figures(
     query: str, mode: str, bootstrap: str, sink: str, load: Load, latencies_ms: list[float], gaps: dict[str, float]
 ) -> ModeFigures:
     records = [json.loads(value) for value in read_values(bootstrap, sink)]
-    if query == "q1":
-        distinct = len({record["id"] for record in records})
-        lost, twice = load.sent - distinct, len(records) - distinct
-    else:
-        newest: dict[Any, int] = {}
-        for record in records:
-            group = (record["start"], record["key"])
-            newest[group] = max(newest.get(group, 0), record["records"])
-        counted = sum(newest.values())
-        lost, twice = max(0, load.sent - counted), max(0, counted - load.sent)
+    compare = compare_conversions if query == "q1" else compare_counts
+    lost, twice, results = compare(load.sent_us, records)
     p50_ms, p99_ms = (round(latencies_ms[int(share * (len(latencies_ms) - 1))], 1) for share in (0.5, 0.99))
-    return ModeFigures(query, mode, load.sent, p50_ms, p99_ms, lost, twice, gaps)
+    return ModeFigures(query, mode, len(load.sent_us), p50_ms, p99_ms, lost, twice, results, gaps)
+
+
+def compare_conversions(sent_us: Sequence[int], records: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Lost, twice, results: every record sent must have come back converted, once; any other result is a failure."""
+    found = Counter((record["id"], record["sent_us"], round(record["price"], 9)) for record in records)
+    expected = {(number, us, 0.908) for number, us in enumerate(sent_us)}
+    assert found.keys() <= expected, f"results of no record: {sorted(found.keys() - expected)[:5]}"
+    return len(expected - found.keys()), found.total() - len(found), len(found)
+
+
+def compare_counts(sent_us: Sequence[int], records: Sequence[Mapping[str, Any]]) -> tuple[int, int, int]:
+    """Lost, twice, results: the last count of every key and window must be the true one, and no update come again."""
+    expected = Counter((us // WINDOW_US, number % KEYS) for number, us in enumerate(sent_us))
+    updates = Counter((_window(record["start"]), record["key"], record["records"]) for record in records)
+    final: Counter[tuple[int, int]] = Counter()
+    for window, key, count in updates:
+        final[window, key] = max(final[window, key], count)
+    lost, too_many = (expected - final).total(), (final - expected).total()
+    return lost, too_many + updates.total() - len(updates), len(final)
+
+
+def _window(start: str) -> int:
+    """The number of the window that begins then."""
+    return round(datetime.fromisoformat(start.replace("Z", "+00:00")).timestamp() * 1e6) // WINDOW_US
 
 
 MODES = {"real-time": measure_real_time, "micro-batch": measure_micro_batch}

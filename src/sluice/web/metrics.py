@@ -7,6 +7,7 @@ query that has ended.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -167,11 +168,14 @@ class MetricsServer:
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
         try:
             self._server = Server((host, port), MetricsAnswer)
-        except OSError as error:
-            raise BadInputError(f"cannot serve metrics on port {port} of {host}: {error.strerror}") from error
+        except (OSError, ValueError) as error:
+            # a name that cannot be one is a ValueError
+            why = getattr(error, "strerror", None) or error
+            raise BadInputError(f"cannot serve metrics on port {port} of {host}: {why}") from error
         self._thread = threading.Thread(target=self._server.serve_forever, name="sluice-metrics", daemon=True)
         self._thread.start()
 

@@ -104,11 +104,11 @@ def _listen(host: str, port: int | None) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((host, tried))
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, ValueError) as error:
             found.close()
             if port is None and tried:
                 continue
-            why = error.strerror if isinstance(error, OSError) else str(error)
+            why = getattr(error, "strerror", None) or error
             raise BadInputError(f"cannot serve the dashboard on port {tried} of {host}: {why}") from error
         found.listen(128)
         return found

@@ -9,6 +9,7 @@ import pytest
 
 from sluice.lab.report.content import collect
 from sluice.lab.report.page import page
+from tests.journal.records import cycle, header
 
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
@@ -66,6 +67,16 @@ def test_a_single_run_begins_with_its_time_line(browser, html, run_folder):
     several, _ = browser.open(html)
     assert alone.index('id="timeline"') < alone.index('id="pareto"')
     assert several.index('id="pareto"') < several.index('id="timeline"')
+
+
+def test_an_attachment_begins_with_what_it_saved_and_draws_no_objective_it_has_not(browser, tmp_path):
+    records = [header(engine="attach", slo_s=None), *(cycle(number) for number in range(4))]
+    (tmp_path / "journal.jsonl").write_text("".join(record.to_json() + "\n" for record in records))
+    dom, console = browser.open(page(collect([tmp_path])))
+    assert console == []
+    assert dom.index("What it saved") < dom.index('id="timeline"') < dom.index('id="pareto"')
+    assert ">latency</text>" in dom
+    assert ">objective</text>" not in dom
 
 
 def test_choosing_a_case_redraws_plot_table_and_time_line(browser, html):

@@ -56,9 +56,8 @@ class TestAttachedApplication(EngineSuite):
 
     @pytest.fixture
     def engine(self, application: SparkSession) -> Engine:
-        engine = AttachedEngine(
-            application, ClusterExecutors(application), ApplicationQueries(application), (1, 2), threading.Event()
-        )
+        executors = ClusterExecutors(application, drains=True)
+        engine = AttachedEngine(application, executors, ApplicationQueries(application), (1, 2), threading.Event())
         one = Target(parallelism=self.initial)
         engine.maintain()
         while engine.reconcile(one).observed != self.initial:

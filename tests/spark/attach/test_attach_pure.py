@@ -8,6 +8,7 @@ from sluice.errors import BadInputError
 from sluice.model import Observation, OperatorMetrics, Recommendation
 from sluice.protocol import decides_during_cooldown
 from sluice.spark.attach.application import (
+    BOUND_BY_TASKS,
     NO_QUERY,
     ExecutorInfo,
     application_graph,
@@ -225,7 +226,8 @@ def test_executors_are_of_use_up_to_the_tasks_of_a_stage_that_takes_time(stages,
 
 
 def test_partitions_cap_the_executors_that_are_of_use():
-    assert application_graph(("q",), 1, {"q": 3})["q"].max_parallelism == 3
+    capped = application_graph(("q",), 1, {"q": 3})["q"]
+    assert (capped.max_parallelism, capped.bound_by) == (3, BOUND_BY_TASKS)
     both = application_graph(("q", "r"), 1, {"q": 3, "r": 2})
     assert (both["q"].max_parallelism, both["r"].max_parallelism) == (5, 5)
     assert application_graph(("q", "r"), 1, {"q": 3})["q"].max_parallelism is None

@@ -1,11 +1,13 @@
 """What a session must look like: refusals name the setting and what to set."""
 
+from types import SimpleNamespace
+
 import pytest
 from py4j.protocol import Py4JError
 
 from sluice.errors import BadInputError
 from sluice.spark.attach import AttachSettings, conditions
-from sluice.spark.attach.conditions import POD_VERBS, check_rights, check_settings
+from sluice.spark.attach.conditions import POD_VERBS, check_rights, check_settings, read_session
 from sluice.spark.attach.defaults import (
     MOST_EXECUTORS,
     choose_interval,
@@ -149,3 +151,20 @@ def test_cluster_managers_are_named(master, name):
 )
 def test_the_size_of_executors_is_said(master, settings, size):
     assert find_executor_size(master, settings).value == size
+
+
+class Session:
+    """As far as `read_session` looks at one."""
+
+    readStream = _jsparkSession = None  # noqa: N815
+
+    def __init__(self, settings):
+        running = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+        conf = SimpleNamespace(get=settings.get)
+        self.sparkContext = SimpleNamespace(_jsc=running, master="yarn", getConf=lambda: conf)
+
+
+@pytest.mark.parametrize("written", ["true", "True", " TRUE"])
+def test_switches_of_spark_are_read_as_spark_reads_them(written):
+    _, settings = read_session(Session({"spark.decommission.enabled": written}))
+    assert settings == {"spark.decommission.enabled": "true"}

@@ -6,9 +6,10 @@ import inspect
 from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from sluice.errors import BadInputError
-from sluice.spark.attach import attach
+from sluice.spark.attach import attach, configuration
 from sluice.spark.attach.configuration import (
     SETTINGS,
     Configuration,
@@ -44,12 +45,18 @@ def test_a_setting_is_an_argument_of_attach(key, value, argument, expected):
         ("maxExecutors", "many", "spark.sluice.maxExecutors must be a whole number, at least 1, got 'many'"),
         ("minExecutors", "0", "spark.sluice.minExecutors must be a whole number, at least 1, got '0'"),
         ("interval", "0s", "spark.sluice.interval must be above 0, got '0s'"),
+        ("interval", "1ms", "spark.sluice.interval must be at least 0.1 s, got '1ms'"),
+        (
+            "journal",
+            "hdfs://a/j",
+            "spark.sluice.journal must be the path of a file on the driver's machine, got 'hdfs:",
+        ),
         ("cooldown", "-5s", "spark.sluice.cooldown must not be negative, got '-5s'"),
         ("interval", "soon", "spark.sluice.interval must be a duration such as 30s, 5m or a number of seconds, "),
         ("dryRun", "yes", "spark.sluice.dryRun must be true or false, got 'yes'"),
         ("enabled", "1", "spark.sluice.enabled must be true or false, got '1'"),
         ("metricsPort", "70000", "spark.sluice.metricsPort must be a port, 0 to 65535, got '70000'"),
-        ("objective", "fast", "spark.sluice.objective must look like 'latency<30s' (units: ms, s, min), got 'fast'"),
+        ("objective", "fast", "spark.sluice.objective must look like 'latency<30s', got 'fast'"),
         ("journal", "", "spark.sluice.journal must not be empty, got ''"),
         ("maxExecutor", "3", "unknown setting 'spark.sluice.maxExecutor'; known: spark.sluice.cooldown"),
     ],
@@ -83,9 +90,32 @@ def test_policy_settings_belong_to_the_policy_they_were_written_for():
     assert found.merged({"policy": "dhalion"}) == {"policy": "dhalion"}
 
 
+def test_policy_settings_of_a_wrong_type_are_left_to_attach():
+    found = parse_configuration({"spark.sluice.policy.warm_up": "2"})
+    assert found.merged({"policy_settings": [1]}) == {"policy_settings": [1]}
+
+
+@pytest.fixture(autouse=True)
+def settings_of_sessions(monkeypatch):
+    monkeypatch.setattr(configuration, "session_settings", lambda spark: spark.settings)
+
+
 def session(**settings: str) -> SimpleNamespace:
-    conf = SimpleNamespace(getAll=lambda: [(f"spark.sluice.{key}", value) for key, value in settings.items()])
-    return SimpleNamespace(_jsparkSession=object(), sparkContext=SimpleNamespace(getConf=lambda: conf))
+    running = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+    return SimpleNamespace(
+        settings={f"spark.sluice.{key}": value for key, value in settings.items()},
+        _jsparkSession=object(),
+        sparkContext=SimpleNamespace(_jsc=running),
+    )
+
+
+def test_a_driver_that_does_not_answer_is_one_line(monkeypatch):
+    def fail(_spark):
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    monkeypatch.setattr(configuration, "session_settings", fail)
+    with pytest.raises(BadInputError, match="attach needs a running session; its driver does not answer: Answer from"):
+        read_configuration(session())
 
 
 def test_what_the_program_says_wins_and_the_rest_is_configured():
@@ -100,6 +130,9 @@ def test_what_the_program_says_wins_and_the_rest_is_configured():
     assert attaching(spark=session()) == ("ds2", 4, 10.0)
 
 
-@pytest.mark.parametrize("spark", [None, SimpleNamespace()])
+STOPPED = SimpleNamespace(_jsparkSession=object(), sparkContext=SimpleNamespace(_jsc=None))
+
+
+@pytest.mark.parametrize("spark", [None, SimpleNamespace(), STOPPED])
 def test_what_is_no_session_of_this_driver_has_no_configuration(spark):
     assert read_configuration(spark) == Configuration()

@@ -32,6 +32,10 @@ class Scheduler:
         ]
         return [*found, {"id": "driver", "activeTasks": 0, "rddBlocks": 0, "addTime": 0, **facts}]
 
+    def getExecutorIds(self):  # noqa: N802
+        known = [name for name, one in self.here.items() if not one.get("lost")]
+        return SimpleNamespace(mkString=lambda sign: sign.join(known))
+
     def getActiveJobIds(self):  # noqa: N802
         return self.jobs
 
@@ -74,10 +78,11 @@ def connect(monkeypatch, scheduler, *, drains):
     option = SimpleNamespace(Option=SimpleNamespace(apply=lambda _: None))
     return ClusterExecutors(
         SimpleNamespace(
+            version="4.3.0",
             sparkContext=SimpleNamespace(_jsc=SimpleNamespace(sc=lambda: scheduler)),
             _jvm=SimpleNamespace(PythonUtils=utils, java=java, org=apache, scala=option),
-            conf=SimpleNamespace(get=lambda *_: "true" if drains else "false"),
-        )
+        ),
+        drains=drains,
     )
 
 
@@ -90,6 +95,24 @@ def test_more_are_requested_by_their_total(monkeypatch, clock):
     said = keep(connect(monkeypatch, scheduler, drains=True), 4)
     assert scheduler.calls == [("total", 4)]
     assert said == "requested 4 executors, 1 are there"
+
+
+def test_an_executor_that_only_the_store_still_lists_is_lost(monkeypatch, clock):
+    scheduler = Scheduler(3)
+    executors = connect(monkeypatch, scheduler, drains=True)
+    keep(executors, 3)
+    scheduler.here["1"]["lost"] = True
+    assert [one.executor_id for one in executors.present()] == ["0", "2"]
+    scheduler.calls.clear()
+    clock.s += REQUEST_AGAIN_S + 1
+    keep(executors, 3)
+    assert scheduler.calls == [("total", 3)]
+
+
+def test_where_the_scheduler_does_not_say_the_store_is_believed(monkeypatch, clock):
+    scheduler = Scheduler(2)
+    scheduler.getExecutorIds = None
+    assert len(connect(monkeypatch, scheduler, drains=True).present()) == 2
 
 
 def test_a_target_that_is_reached_costs_no_call(monkeypatch, clock):

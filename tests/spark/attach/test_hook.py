@@ -28,11 +28,17 @@ def session_class():
     class Session:
         def __init__(self, application: str = "app-1", settings: dict[str, str] | None = None) -> None:
             """Make a session."""
-            conf = SimpleNamespace(getAll=lambda: list((settings or {}).items()))
+            running = SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False))
+            self.settings = settings or {}
             self._jsparkSession = object()
-            self.sparkContext = SimpleNamespace(applicationId=application, getConf=lambda: conf)
+            self.sparkContext = SimpleNamespace(applicationId=application, _jsc=running)
 
     return Session
+
+
+@pytest.fixture(autouse=True)
+def settings_of_sessions(monkeypatch):
+    monkeypatch.setattr("sluice.spark.attach.configuration.session_settings", lambda spark: spark.settings)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What `attach` opens, keeps and closes, with everything of Spark replaced."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,7 +14,7 @@ from sluice.policies.conttune import ContTune
 from sluice.protocol import policies
 from sluice.spark import attach as module
 from sluice.spark.attach import attach
-from sluice.spark.attach.suitability import OneQuery
+from sluice.spark.attach.suitability import NEVER, ONE_QUERY, OneQuery
 from sluice.testing.observations import steady_run
 from tests.spark.attach.test_conditions import DRAINS
 
@@ -23,7 +24,7 @@ MASTER = "spark://here:7077"
 @pytest.fixture
 def spark(monkeypatch):
     class Cluster:
-        def __init__(self, _spark):
+        def __init__(self, _spark, drains):
             pass
 
         def present(self):
@@ -143,6 +144,24 @@ def _as_saved(memory):
         ({"policy_settings": {"speed": 1}}, "has no parameter 'speed'"),
         ({"policy": ContTune(), "policy_settings": {"alpha": 1}}, "policy_settings go with the name of a policy"),
         ({"policy": "random-search"}, "'random-search' is not for attach: it tries .* at random .*; use ds2"),
+        ({"max_executors": 3_000_000_000}, "max_executors must be at most 2147483647, got 3000000000"),
+        ({"interval": "1us"}, "interval must be seconds .* got '1us'"),
+        ({"interval": 1e-6}, "interval must be at least 0.1 s, got 1e-06"),
+        ({"interval": "1e999"}, "interval must be seconds .* got '1e999'"),
+        ({"objective": "latency<1e999s"}, "objective: the latency must be seconds .* got '1e999s'"),
+        ({"shadow": 5}, "shadow must be the names of policies, got 5"),
+        ({"shadow": None}, "shadow must be the names of policies, got None"),
+        ({"shadow": ["ds2", 3]}, "a shadow is the name of a policy, got 3"),
+        ({"journal": "hdfs://name/j.jsonl"}, "journal must be .* on the driver's machine, got the address 'hdfs://"),
+        ({"memory": "s3a://bucket/m.json"}, "memory must be .* on the driver's machine, got the address 's3a://"),
+        ({"journal": "/dev/null"}, "journal must be the path of a file, got the device '/dev/null'"),
+        ({"memory": "/dev/zero"}, "memory must be the path of a file, got the device '/dev/zero'"),
+        ({"journal": "a\0b"}, "journal must be the path of a file, got 'a.x00b'"),
+        ({"journal": "j" * 5000}, "journal must be the path of a file, got 'j+': File name too long"),
+        ({"journal": "one", "memory": "./one"}, "memory must be another file than journal, got 'one' for both"),
+        ({"metrics_port": 0, "metrics_host": "no.such.host.invalid"}, "cannot serve metrics on port 0 of no.such.host"),
+        ({"metrics_port": 0, "metrics_host": "h" * 300}, "cannot serve metrics on port 0 of hhh"),
+        ({"dashboard": True, "dashboard_host": "h" * 300}, "cannot serve the dashboard on port"),
         ({"journal": 5}, "journal must be the path of a file, got 5"),
         ({"journal": "/proc/nothing/journal.jsonl"}, "cannot write journal '/proc/nothing/journal.jsonl': "),
         ({"journal": "/"}, "journal must be the path of a file, got the folder '/'"),
@@ -150,7 +169,9 @@ def _as_saved(memory):
         ({"memory": ""}, "memory must be the path of a file, got ''"),
         ({"dashboard": "yes"}, "dashboard must be True or False, got 'yes'"),
         ({"dashboard_port": 70_000}, "dashboard_port must be from 0 .* to 65535, got 70000"),
-        ({"dashboard_token": "short"}, "dashboard_token must be a text of at least 8 characters"),
+        ({"dashboard_token": "short"}, "dashboard_token must be a text of at least 8 letters, digits and signs"),
+        ({"dashboard_token": "two words"}, "dashboard_token must be a text of at least 8 .*, without spaces"),
+        ({"dashboard_token": "a line's end\n"}, "dashboard_token must be a text of at least 8 .*, without spaces"),
         ({"metrics_host": ""}, "metrics_host must be an address to listen on, got ''"),
         ({"metrics_port": "9000"}, "metrics_port must be a whole number, got '9000'"),
         ({"metrics_port": 70_000}, "metrics_port must be from 0 .* to 65535, got 70000"),
@@ -164,6 +185,37 @@ def test_misuse_is_one_line_that_names_the_argument(spark, monkeypatch, argument
     assert "\n" not in str(refused.value)
     assert started == []
     assert module._attached == {}
+
+
+@pytest.mark.parametrize(
+    "content", [b"a note of mine, without a line's end", b'{"version": 1}\n', b"\x89PNG\r\n\x00\n\x01"]
+)
+def test_a_file_of_somebody_else_is_not_made_a_journal(spark, tmp_path, content):
+    (tmp_path / "mine").write_bytes(content)
+    with pytest.raises(BadInputError, match=r"journal '.*mine' has something else in it; choose another file"):
+        attach(spark, journal=tmp_path / "mine")
+    assert (tmp_path / "mine").read_bytes() == content
+
+
+def test_a_memory_that_is_no_text_is_one_line(spark, tmp_path):
+    (tmp_path / "mine").write_bytes(b"\x89PNG\xff")
+    with pytest.raises(BadInputError, match=r"memory '.*mine' is not JSON"):
+        attach(spark, memory=tmp_path / "mine")
+
+
+def test_a_path_may_begin_at_home(spark, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    started(spark, monkeypatch, journal="~/journal.jsonl")
+    assert (tmp_path / "journal.jsonl").exists()
+
+
+def test_metrics_may_listen_on_a_newer_address(spark, monkeypatch):
+    pytest.importorskip("prometheus_client")
+    server = module.MetricsServer(0, "::1")
+    try:
+        assert server.port
+    finally:
+        server.close()
 
 
 @pytest.mark.parametrize("given", [None, "spark", SimpleNamespace()])
@@ -203,6 +255,11 @@ def test_what_was_not_asked_for_is_chosen_and_said(spark, monkeypatch, caplog):
     ]
 
 
+def test_whole_numbers_of_numpy_are_whole_numbers(spark, monkeypatch):
+    numpy = pytest.importorskip("numpy")
+    assert started(spark, monkeypatch, max_executors=numpy.int64(3))._settings.max_executors == 3
+
+
 def test_what_was_asked_for_stays(spark, monkeypatch, caplog):
     spark.running += [query(30.0)]
     with caplog.at_level("INFO", "sluice"):
@@ -218,6 +275,16 @@ def test_policies_that_learn_per_operator_are_for_one_query(spark, monkeypatch, 
     spark.running += [query(1.0)]
     with pytest.raises(BadInputError, match=f"'{name}' is for applications of one query, this one runs 2: .*; use ds2"):
         started(spark, monkeypatch, policy=name)
+
+
+def test_the_docs_say_of_every_policy_what_it_is_for():
+    docs = (Path(__file__).parents[3] / "docs" / "attach.md").read_text()
+    section = docs.partition("## Which policy")[2].partition("\n## ")[0]
+    of_any_number, _, of_one = section.partition("work on any number of queries")
+    one_query, _, never = of_one.partition("are refused when more run")
+    for name in policies.names():
+        where = never if name in NEVER else one_query if name in ONE_QUERY else of_any_number
+        assert f"`{name}`" in where, name
 
 
 def test_a_running_attachment_does_not_change_to_a_policy_that_is_not_for_it():

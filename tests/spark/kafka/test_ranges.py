@@ -14,12 +14,12 @@ ranges = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 40)), min_size=1,
 
 
 def test_two_partitions_for_three_tasks() -> None:
-    assert cut_ranges([(0, 10, 16), (1, 0, 6)], 3) == [[(0, 10, 14)], [(0, 14, 16), (1, 0, 2)], [(1, 2, 6)]]
+    assert cut_ranges([(0, 10, 16), (1, 0, 6)], [1, 1, 1]) == [[(0, 10, 14)], [(0, 14, 16), (1, 0, 2)], [(1, 2, 6)]]
 
 
 @given(ranges, st.integers(1, 9))
 def test_every_offset_is_read_by_one_task(whole: list[tuple[int, int, int]], parts: int) -> None:
-    cut = cut_ranges(whole, parts)
+    cut = cut_ranges(whole, [1.0] * parts)
     read = [(partition, offset) for piece in cut for partition, start, end in piece for offset in range(start, end)]
     assert sorted(read) == [(partition, offset) for partition, start, end in whole for offset in range(start, end)]
     sizes = [sum(end - start for _, start, end in piece) for piece in cut]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sluice.errors import BadInputError
 from sluice.spark.topic import HeldBack, ReaderControl
-from sluice.spark.topic.source import split_evenly
+from sluice.spark.topic.source import split_by_weight
 
 
 def test_a_control_file_is_read_back_as_it_was_saved(tmp_path: Path) -> None:
@@ -54,10 +54,25 @@ def test_waits_add_up_from_when_they_were_seen_to_begin_and_end(tmp_path: Path) 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**6), st.integers(1, 500))
 def test_a_range_splits_into_exactly_the_wanted_parts_equal_to_one_record(start: int, total: int, parts: int) -> None:
-    ranges = split_evenly(start, start + total, parts)
+    ranges = split_by_weight(start, start + total, [1.0] * parts)
     sizes = [high - low for low, high in ranges]
     assert len(ranges) == parts
     assert ranges[0][0] == start
     assert ranges[-1][1] == start + total
     assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
     assert max(sizes) - min(sizes) <= 1
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**6), st.lists(st.floats(0.01, 100), min_size=1, max_size=50))
+def test_a_range_splits_by_weight_without_a_gap(start: int, total: int, weights: list[float]) -> None:
+    ranges = split_by_weight(start, start + total, weights)
+    assert (ranges[0][0], ranges[-1][1], len(ranges)) == (start, start + total, len(weights))
+    assert all(before[1] == after[0] for before, after in itertools.pairwise(ranges))
+    shares = [total * weight / sum(weights) for weight in weights]
+    assert all(abs(high - low - share) < 2 for (low, high), share in zip(ranges, shares, strict=True))
+
+
+def test_weights_are_one_per_partition() -> None:
+    with pytest.raises(BadInputError, match="weights must be 2 numbers above 0"):
+        ReaderControl(partitions=2, weights=[1.0])
+    assert ReaderControl(partitions=2, weights=[1.0, 3.0]).weights == [1.0, 3.0]

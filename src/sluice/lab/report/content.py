@@ -24,7 +24,7 @@ from sluice.model.base import Frozen
 
 ALL = "all"
 DEFAULT_SLO_S = 30.0
-"""Drawn for a run without an objective of its own."""
+"""By which runs without an objective of their own are compared with others."""
 COMPARED = ("avg_slots", "avg_latency_s", "p95_latency_s", "slo_violation_ratio", "cost_ratio")
 
 
@@ -36,7 +36,8 @@ class Shown(Frozen):
     workload: str
     policy: str
     seed: int
-    slo_s: float
+    slo_s: float | None
+    """Null without an objective."""
     series: Series
 
 
@@ -190,23 +191,25 @@ def _single(where: Path, price: float | None) -> _Found:
     slo_s = header.slo_s or DEFAULT_SLO_S
     scores = score(last.reports).to_data()
     del scores["stages"]
+    summary = summarise(last.reports, last.end, slo_s, shared=last.is_shared)
     row = {
         **dict.fromkeys(METRICS),
         "engine": header.engine,
         **names,
         "seed": header.seed,
-        **summarise(last.reports, last.end, slo_s, shared=last.is_shared).to_data(),
+        **summary.to_data(),
         **scores,
     }
     hours = sum(run.reports[-1].cycle.time_s for run in runs if run.reports) / 3600
     saved = savings_of(runs, price)
+    priced = "" if summary.price is None else f", its instances cost {summary.price:.4g}"
     resumed = f", resumed {len(runs) - 1} times" if len(runs) > 1 else ""
     return _Found(
         note=f"{names['policy']} on {names['pipeline']} under {names['workload']}, engine {header.engine}, "
-        f"{hours:.2g} h{resumed}",
+        f"{hours:.2g} h{resumed}{priced}",
         environment={**environment(), "sluice": header.version},
         rows=(row,),
-        runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=slo_s, series=joined_series(runs)),),
+        runs=(Shown(engine=header.engine, **names, seed=header.seed, slo_s=header.slo_s, series=joined_series(runs)),),
         savings=saved.to_data() if saved else None,
         placement=planned_and_actual(last.reports),
     )

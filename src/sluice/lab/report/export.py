@@ -103,7 +103,8 @@ def timeline_figure(run: Shown) -> Figure:
     slots.plot(acted, [at[minute] for minute in acted], "D", color="#1c2430", markersize=3, label="decision")
     slots.set_ylabel("slots")
     latency.plot(minutes, [float("nan") if s is None else s for s in run.series.latency_s], color="#b5462f")
-    latency.axhline(run.slo_s, color="#8a8a8a", linestyle="--", linewidth=1)
+    if run.slo_s is not None:
+        latency.axhline(run.slo_s, color="#8a8a8a", linestyle="--", linewidth=1)
     latency.set_ylabel("latency (s)")
     latency.set_xlabel("minutes")
     for axes in (rates, slots, latency):

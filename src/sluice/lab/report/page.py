@@ -17,7 +17,8 @@ def page(content: Content) -> str:
     assets = files("sluice.lab.report") / "assets"
     return Template((assets / "page.html").read_text()).substitute(
         title=escape(content.title),
-        savings=_savings(content) + _placements(content),
+        savings=_savings(content),
+        placements=_placements(content),
         notes="".join(f"<li>{escape(note)}</li>" for note in content.notes),
         environment="".join(
             f"<tr><th scope='row'>{escape(key)}</th><td>{escape(str(value))}</td></tr>"

@@ -13,9 +13,19 @@ from sluice.lab.simulator.job import RateCurve, SimulatedJob
 from sluice.lab.simulator.metrics import Ticks, Wiring, lag_records, observe
 from sluice.lab.simulator.state import UNBOUNDED, Floats, Ints, make_shape, make_state, make_window
 from sluice.lab.simulator.ticking import Ticker
-from sluice.model import Graph, InstanceSize, Observation, OperatorChange, Placement, Reconciliation, Target
+from sluice.model import (
+    Graph,
+    InstanceSize,
+    NodeTypeMetrics,
+    Observation,
+    OperatorChange,
+    Placement,
+    Reconciliation,
+    Target,
+)
 
 ARRIVAL_CHUNK_TICKS = 4096
+NOISE_CHUNK_TICKS = 600
 
 
 class SimulatedClock:
@@ -51,6 +61,7 @@ class SimulatedEngine:
         self._window = make_window(len(self._names), self._shape.target.size)
         self._ticker = Ticker(job.settings.tick_s, self._shape, self.state, self._window)
         self._random = np.random.Generator(np.random.PCG64(seed))
+        self._noise: Floats = np.empty((0, len(self._names)))
         self._arrived: Ints = np.zeros((len(self._curves), 1), dtype=np.int64)
         self._expected: Floats = np.zeros(len(self._curves))
         self._latencies: list[Floats] = []
@@ -85,15 +96,21 @@ class SimulatedEngine:
         return target
 
     def run_ticks(self, ticks: int) -> None:
-        settings = self.job.settings
         self._extend_arrivals(self.tick + ticks)
-        normal = self._random.standard_normal((ticks, len(self._names)))
-        # the mean of a lognormal is exp(sigma^2 / 2): taken out, so that noise does not change the mean speed
-        noise = np.exp(settings.noise * normal - settings.noise**2 / 2)
         latency_s = np.zeros((ticks, len(self._curves)))
-        self._ticker.advance(self.tick, self._arrived, noise, latency_s)
+        self._ticker.advance(self.tick, self._arrived, self._next_noise(ticks), latency_s)
         self._latencies.append(latency_s)
         self.tick += ticks
+
+    def _next_noise(self, ticks: int) -> Floats:
+        """Drawn for many ticks at once: the numbers are the same, the calls are fewer."""
+        if len(self._noise) < ticks:
+            sigma = self.job.settings.noise
+            normal = self._random.standard_normal((max(ticks, NOISE_CHUNK_TICKS), len(self._names)))
+            # the mean of a lognormal is exp(sigma^2 / 2): taken out, so that noise does not change the mean speed
+            self._noise = np.concatenate([self._noise, np.exp(sigma * normal - sigma**2 / 2)])
+        drawn, self._noise = self._noise[:ticks], self._noise[ticks:]
+        return drawn
 
     def observe(self) -> Observation:
         if self._requested is None:
@@ -120,7 +137,20 @@ class SimulatedEngine:
         self._latencies.clear()
         self._observed_tick = self.tick
         self._observed_lag = lag
-        return observation
+        return observation.model_copy(update={"node_types": self._sizes_paid()})
+
+    def _sizes_paid(self) -> dict[str, NodeTypeMetrics]:
+        """Sizes come at once here: only what they cost is to be known. Empty while nobody has chosen any."""
+        if self._requested is None or not self._requested.sizes:
+            return {}
+        return {
+            size.name: NodeTypeMetrics(
+                nodes=sum(mix.get(size.name, 0) for mix in self._requested.sizes.values()),
+                price_per_hour=size.price_per_hour,
+                start_s=0.0,
+            )
+            for size in self.job.settings.sizes
+        }
 
     def maintain(self) -> tuple[str, ...]:
         return ()

@@ -35,7 +35,14 @@ from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.attach.log import line
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.page import host_of, page_of
-from sluice.spark.attach.settings import AttachSettings, path_of, policy_of, port_of, whole_number
+from sluice.spark.attach.settings import (
+    AttachSettings,
+    different_files,
+    path_of,
+    policy_of,
+    port_of,
+    whole_number,
+)
 from sluice.spark.attach.suitability import ONE_QUERY, OneQuery, check_suitable
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
 from sluice.spark.internals import ApplicationQueries
@@ -100,6 +107,7 @@ def attach(
     name, chosen = policy_of(policy, policy_settings, slo_s)
     shadows = shadow_policies([shadow] if isinstance(shadow, str) else shadow, slo_s)
     journal_path, memory_path = path_of(journal, "journal"), path_of(memory, "memory")
+    different_files({"journal": journal_path, "memory": memory_path})
     port = port_of(metrics_port, "metrics_port")
     page = page_of(dashboard, dashboard_host, dashboard_port, dashboard_token)
     metrics_address = host_of(metrics_host, "metrics_host")
@@ -111,7 +119,8 @@ def attach(
     if other is not None and other.is_watching:
         raise BadInputError(f"application {application!r} is attached already; detach() the first before the next")
     check_rights(spark, master)
-    executors, queries = ClusterExecutors(spark), ApplicationQueries(spark)
+    drains = configured.get("spark.decommission.enabled") == "true"
+    executors, queries = ClusterExecutors(spark, drains=drains), ApplicationQueries(spark)
     present, running = len(executors.present()), queries.running()
     check_suitable(name, len(running))
     triggers_s = [query.trigger_interval_s() for query in running]

@@ -16,6 +16,7 @@ from sluice.spark.observe.window import QueryWindow
 
 NO_QUERY = "application"
 """The operator an application without a running query consists of: a graph needs one."""
+BOUND_BY_TASKS = "no stage has more tasks; partitions of the sources and spark.sql.shuffle.partitions set their number"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +80,7 @@ def application_graph(names: Sequence[str], min_executors: int, useful_executors
                 name=name,
                 min_parallelism=min_executors,
                 max_parallelism=None if together is None else max(min_executors, together),
+                bound_by=None if together is None else BOUND_BY_TASKS,
             )
             for name in names or (NO_QUERY,)
         ),

@@ -44,7 +44,11 @@ def read_session(spark: SparkSession) -> tuple[str, dict[str, str]]:
         raise BadInputError("attach needs a running session, got one that has been stopped")
     context: Any = spark.sparkContext
     configured: Callable[..., str | None] = context.getConf().get
-    return str(context.master), {key: value for key in KEYS if (value := configured(key, None)) is not None}
+    found = {key: value for key in KEYS if (value := configured(key, None)) is not None}
+    # Spark takes True and TRUE for true
+    return str(context.master), {
+        key: value.strip().lower() if key.endswith(".enabled") else value for key, value in found.items()
+    }
 
 
 def check_settings(master: str, settings: Mapping[str, str], max_executors: int) -> list[str]:

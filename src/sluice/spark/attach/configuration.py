@@ -16,7 +16,8 @@ from sluice.durations import seconds
 from sluice.errors import BadInputError, unknown_name
 from sluice.protocol import DEFAULT_POLICY
 from sluice.spark.attach.objective import Objective
-from sluice.spark.internals import is_connect
+from sluice.spark.attach.settings import SHORTEST_INTERVAL_S, is_address
+from sluice.spark.internals import has_ended, is_connect, is_unanswered, root_cause, session_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -71,11 +72,24 @@ def _positive_duration(value: str) -> float:
     return found
 
 
+def _interval(value: str) -> float:
+    found = _positive_duration(value)
+    if found < SHORTEST_INTERVAL_S:
+        raise ValueError(f"must be at least {SHORTEST_INTERVAL_S:g} s")
+    return found
+
+
+def _file(value: str) -> str:
+    if is_address(value):
+        raise ValueError("must be the path of a file on the driver's machine")
+    return _text(value)
+
+
 def _objective(value: str) -> str:
     try:
         Objective.parse(value)
     except BadInputError as error:
-        raise ValueError("must look like 'latency<30s' (units: ms, s, min)") from error
+        raise ValueError("must look like 'latency<30s'") from error
     return value
 
 
@@ -92,13 +106,13 @@ SETTINGS = {
     "minExecutors": Setting("min_executors", _count),
     "maxExecutors": Setting("max_executors", _count),
     "initialExecutors": Setting("initial_executors", _count),
-    "interval": Setting("interval", _positive_duration),
+    "interval": Setting("interval", _interval),
     "cooldown": Setting("cooldown", _duration),
     "idle": Setting("idle", _positive_duration),
     "fulfilWithin": Setting("fulfil_within", _positive_duration),
     "objective": Setting("objective", _objective),
-    "journal": Setting("journal", _text),
-    "memory": Setting("memory", _text),
+    "journal": Setting("journal", _file),
+    "memory": Setting("memory", _file),
     "metricsPort": Setting("metrics_port", _port),
     "metricsHost": Setting("metrics_host", _text),
     "dashboard": Setting("dashboard", _switch),
@@ -121,10 +135,9 @@ class Configuration:
     def merged(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """With what a caller gave, which wins; settings of one policy are not those of another."""
         mine = dict(self.arguments)
-        settings = mine.pop("policy_settings", {})
-        if settings and given.get("policy", self._policy) == self._policy:
-            mine["policy_settings"] = settings
-            given = {**given, "policy_settings": {**settings, **(given.get("policy_settings") or {})}}
+        settings, own = mine.pop("policy_settings", {}), given.get("policy_settings")
+        if settings and given.get("policy", self._policy) == self._policy and isinstance(own, Mapping | None):
+            given = {**given, "policy_settings": {**settings, **(own or {})}}
         return {**mine, **given}
 
     @property
@@ -156,10 +169,17 @@ def parse_configuration(configuration: Mapping[str, str]) -> Configuration:
 
 
 def read_configuration(spark: Any) -> Configuration:
-    """Of a session's application; empty for what is no session of this driver, which `attach` refuses anyway."""
-    if is_connect(spark):
+    """Of a session, its application's included; empty for what is no session that runs here, which `attach` refuses."""
+    if is_connect(spark) or has_ended(spark):
         return Configuration()
-    return parse_configuration(dict(spark.sparkContext.getConf().getAll()))
+    try:
+        return parse_configuration(session_settings(spark))
+    except Exception as error:
+        if not is_unanswered(error):
+            raise
+        raise BadInputError(
+            f"attach needs a running session; its driver does not answer: {root_cause(error)}"
+        ) from error
 
 
 def reads_configuration(attach: Callable[P, R]) -> Callable[P, R]:

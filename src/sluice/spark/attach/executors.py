@@ -22,7 +22,6 @@ from sluice.spark.attach.application import ExecutorInfo, choose_to_remove
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DRIVER = "driver"
 REQUEST_AGAIN_S = 5.0
 GAP_PATIENCE_S = 30.0
 """How long a surplus waits for a moment without jobs; queries that overlap all the time may have none."""
@@ -41,10 +40,11 @@ class Executors(Protocol):
 class ClusterExecutors:
     """The executors of this session's application, through its scheduler."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, *, drains: bool) -> None:
+        """`drains`: executors are decommissioned, not killed."""
         self._spark = spark
         self._store = internals.StatusStore(spark)
-        self._drains = spark.conf.get("spark.decommission.enabled", "false") == "true"
+        self._drains = drains
         self._leaving: set[str] = set()
         self._requested: int | None = None
         self._requested_s = 0.0
@@ -66,7 +66,7 @@ class ClusterExecutors:
                 added_s=summary["addTime"] / 1000,
             )
             for summary in summaries
-            if summary["id"] != DRIVER and summary["isActive"] and summary["id"] not in self._leaving
+            if summary["id"] != internals.DRIVER and summary["isActive"] and summary["id"] not in self._leaving
         ]
 
     def has_jobs(self) -> bool:

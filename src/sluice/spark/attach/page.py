@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("sluice")
 SHORTEST_TOKEN = 8
+_TOKEN = re.compile(rf"[!-~]{{{SHORTEST_TOKEN},}}")
+"""What a browser can send in a header."""
 
 
 @dataclass
@@ -56,8 +59,10 @@ def page_of(wanted: object, host: object, port: object, token: object) -> Attach
     if not isinstance(wanted, bool):
         raise BadInputError(f"dashboard must be True or False, got {wanted!r}")
     address, checked = host_of(host, "dashboard_host"), port_of(port, "dashboard_port")
-    if token is not None and (not isinstance(token, str) or len(token) < SHORTEST_TOKEN):
-        raise BadInputError(f"dashboard_token must be a text of at least {SHORTEST_TOKEN} characters")
+    if token is not None and (not isinstance(token, str) or not _TOKEN.fullmatch(token)):
+        raise BadInputError(
+            f"dashboard_token must be a text of at least {SHORTEST_TOKEN} letters, digits and signs, without spaces"
+        )
     return AttachmentPage(address, checked, token) if wanted else None
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from sluice.errors import BadInputError
 from sluice.protocol import Policy, create_aiming, policies, recommends_sizes
+
+MOST_OF_SPARK = 2**31 - 1
+"""Its numbers of executors and ports have 32 bits."""
+SHORTEST_INTERVAL_S = 0.1
+"""Between decisions: each asks Spark a dozen times, and a batch takes longer anyway."""
+_URL = re.compile(r"[A-Za-z][\w+.-]+:/")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +50,8 @@ class AttachSettings:
         for name in ("interval", "idle", "fulfil_within"):
             if not getattr(self, f"{name}_s") > 0:
                 raise BadInputError(f"{name} must be above 0, got {getattr(self, f'{name}_s'):g}")
+        if self.interval_s < SHORTEST_INTERVAL_S:
+            raise BadInputError(f"interval must be at least {SHORTEST_INTERVAL_S:g} s, got {self.interval_s:g}")
         if self.cooldown_s < 0:
             raise BadInputError(f"cooldown must not be negative, got {self.cooldown_s:g}")
 
@@ -53,20 +63,44 @@ class AttachSettings:
 
 
 def whole_number(value: object, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
+    """Any integer, numpy's too, as far as Spark can count."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise BadInputError(f"{name} must be a whole number, got {value!r}")
-    return value
+    number = operator.index(value)
+    if abs(number) > MOST_OF_SPARK:
+        raise BadInputError(f"{name} must be at most {MOST_OF_SPARK}, got {number}")
+    return number
 
 
 def path_of(value: object, name: str) -> Path | None:
+    """A file of the driver's machine, there or not yet: neither a folder nor a device, and nothing of HDFS or S3."""
     if value is None:
         return None
-    if not isinstance(value, str | Path) or not str(value):
+    if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
         raise BadInputError(f"{name} must be the path of a file, got {value!r}")
-    path = Path(value)
-    if path.is_dir():
-        raise BadInputError(f"{name} must be the path of a file, got the folder {str(path)!r}")
+    if isinstance(value, str) and is_address(value):
+        raise BadInputError(f"{name} must be the path of a file on the driver's machine, got the address {value!r}")
+    try:
+        path = Path(value).expanduser()
+        if path.exists() and not path.is_file():
+            what = "folder" if path.is_dir() else "device"
+            raise BadInputError(f"{name} must be the path of a file, got the {what} {str(path)!r}")
+    except (OSError, RuntimeError) as error:
+        raise BadInputError(f"{name} must be the path of a file, got {str(value)[:100]!r}: {error.args[-1]}") from error
     return path
+
+
+def is_address(text: str) -> bool:
+    """Whether it names something elsewhere, such as `hdfs://name/file`."""
+    return _URL.match(text.strip()) is not None
+
+
+def different_files(paths: Mapping[str, Path | None]) -> None:
+    """Refuse one file for two purposes: each would overwrite the other's."""
+    taken: dict[Path, str] = {}
+    for name, path in paths.items():
+        if path is not None and (other := taken.setdefault(path.resolve(), name)) != name:
+            raise BadInputError(f"{name} must be another file than {other}, got {str(path)!r} for both")
 
 
 def port_of(value: object, name: str) -> int | None:

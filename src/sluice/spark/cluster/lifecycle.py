@@ -15,7 +15,7 @@ from sluice.spark.causes import last_error
 from sluice.spark.cluster.plan import ClusterPlan, ClusterState, read_recorded
 from sluice.spark.cluster.processes import end, is_alive, marked_processes, processes_in
 from sluice.spark.cluster.supervisor import LOCK_FILE, PLAN_FILE, REVIVE, STATE_FILE, take_lock
-from sluice.spark.cluster.workers import alive_workers
+from sluice.spark.cluster.workers import alive_workers, counted_workers
 from sluice.spark.session import java_home_problem
 
 START_TIMEOUT_S = 60.0
@@ -88,8 +88,9 @@ def _await_workers(home: Path, supervisor: subprocess.Popen[bytes], plan: Cluste
             return _logged_error(home, "supervisor")
         state = read_state(home)
         if state is not None:
-            joined = len(alive_workers(state))
-            if joined == plan.size.workers:
+            found = counted_workers(state)
+            joined = len(found or ())
+            if found is not None and joined == plan.size.workers:
                 return state
             for name, process in state.process_ids.items():
                 if not is_alive(process):

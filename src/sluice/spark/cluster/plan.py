@@ -26,7 +26,7 @@ class ClusterSize:
     """Null: as much as there is."""
 
     def __post_init__(self) -> None:
-        for name, least in (("workers", 1), ("slots", 1), ("memory_mb", 512)):
+        for name, least in (("workers", 0), ("slots", 1), ("memory_mb", 512)):
             if getattr(self, name) < least:
                 raise BadInputError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.cpus is not None and not LEAST_CPUS <= self.cpus < math.inf:

@@ -43,10 +43,15 @@ def make_plan(home: Path, size: ClusterSize) -> ClusterPlan:
     hosts = worker_hosts(size.workers)
     for number, (host, limit) in enumerate(zip(hosts, limits, strict=True)):
         name = f"worker-{number}"
-        worker = ["worker.Worker", "--host", host, "--port", free_port(host), "--webui-port", free_port(host)]
-        worker += ["--cores", size.slots, "--memory", f"{size.memory_mb * size.slots}m"]
-        worker += ["--work-dir", home.resolve() / "work" / name, master_url]
-        daemons[name] = _daemon(recovery, worker, host=host, limit=limit)
+        daemons[name] = worker_daemon(
+            master_url,
+            host=host,
+            slots=size.slots,
+            memory_mb=size.memory_mb * size.slots,
+            work_dir=home.resolve() / "work" / name,
+            options=recovery,
+            limit=limit,
+        )
     return ClusterPlan(
         kind="standalone",
         size=size,
@@ -68,6 +73,22 @@ def worker_hosts(count: int) -> list[str]:
     except OSError:
         return [HOST] * count
     return hosts
+
+
+def worker_daemon(
+    master_url: str,
+    *,
+    host: str,
+    slots: int,
+    memory_mb: int,
+    work_dir: Path,
+    options: str = "",
+    limit: CpuLimit | None = None,
+) -> Daemon:
+    """`options` are the JVM's."""
+    words = ["worker.Worker", "--host", host, "--port", free_port(host), "--webui-port", free_port(host)]
+    words += ["--cores", slots, "--memory", f"{memory_mb}m", "--work-dir", work_dir, master_url]
+    return _daemon(options, words, host=host, limit=limit)
 
 
 def _daemon(

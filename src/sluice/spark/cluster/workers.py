@@ -19,10 +19,15 @@ API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 def alive_workers(state: ClusterState) -> list[str]:
     """Names of the workers the manager counts as alive; none while it does not answer."""
+    return counted_workers(state) or []
+
+
+def counted_workers(state: ClusterState) -> list[str] | None:
+    """The same, null while it does not answer: a cluster may be without workers."""
     try:
         return _QUESTIONS[state.kind](state)
     except (OSError, ValueError, KeyError):
-        return []
+        return None
 
 
 def _asked(state: ClusterState, path: str) -> Any:

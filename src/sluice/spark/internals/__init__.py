@@ -10,6 +10,7 @@ that has been stopped raises `ApplicationEndedError`. What Spark itself raises p
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Json = dict[str, Any]
+DRIVER = "driver"
+"""Its id among those of the executors."""
 
 
 class MissingCallError(SluiceError):
@@ -105,6 +108,11 @@ def jvm_of(spark: SparkSession) -> Any:
     return spark._jvm
 
 
+def jvm_process(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """The driver's JVM; null where something else started it. It ends when its input does. Seen on Spark 4.3.0."""
+    return getattr(spark.sparkContext._gateway, "proc", None)
+
+
 def _json_mapper(spark: SparkSession) -> Any:
     """Writes Spark's own objects as JSON: one call through the gateway instead of one per field.
 
@@ -117,6 +125,17 @@ def _json_mapper(spark: SparkSession) -> Any:
     return mapper
 
 
+def session_settings(spark: SparkSession) -> dict[str, str]:
+    """All settings of a session: its application's, and what was set since.
+
+    Seen on Spark 3.5.9 and 4.3.0.
+    """
+    with needs(spark, "settings of a session"):
+        settings = spark._jsparkSession.conf().getAll()
+    found: dict[str, str] = json.loads(_json_mapper(spark).writeValueAsString(settings))
+    return found
+
+
 class StatusStore:
     """What Spark knows of jobs, stages and executors, as the JSON of its REST API.
 
@@ -125,7 +144,9 @@ class StatusStore:
 
     def __init__(self, spark: SparkSession) -> None:
         context = context_of(spark)
+        self._spark = spark
         with needs(spark, "status store"):
+            self._backend: Any = context.schedulerBackend()
             self._store: Any = context.statusStore()
             self._tracker: Any = context.statusTracker()
             self._arrays: Any = jvm_of(spark).java.util.Arrays
@@ -144,8 +165,15 @@ class StatusStore:
         return self._found(self._store.lastStageAttempt, stage_id)
 
     def executors(self) -> list[Json]:
-        """Summaries of the active executors, the driver among them."""
+        """Summaries of the active executors, the driver among them.
+
+        The store may list one that is lost until its heartbeats have been missing for minutes (SPARK-35011): a block
+        manager that registers late looks like another executor. So only those the scheduler has count, where it says.
+        """
         found: list[Json] = json.loads(self._mapper.writeValueAsString(self._store.executorList(True)))
+        with suppress(MissingCallError), needs(self._spark, "getExecutorIds"):
+            known = {DRIVER, *str(self._backend.getExecutorIds().mkString(",")).split(",")}
+            return [one for one in found if one["id"] in known]
         return found
 
     def active_job_ids(self) -> list[int]:

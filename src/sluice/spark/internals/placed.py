@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,29 +17,48 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 
-def compile_java(spark: SparkSession, sources: Sequence[Path], probe: str, jar: Path) -> None:
-    """Compile classes with Spark's own compiler into a jar and make the driver find them; needs no JDK.
+def compile_java(spark: SparkSession, sources: Sequence[Path], probe: str, folder: Path) -> Path:
+    """Make the driver find classes of ours, compiled with Spark's own compiler into a jar; needs no JDK.
 
-    Does nothing if the class `probe` is found already. Seen on Spark 4.3.0.
+    The jar in `folder` is named after the sources and the version of Spark: one that is there is used as it is. Does
+    nothing if the class `probe` is found already. Seen on Spark 4.3.0.
     """
+    jar = folder / f"{probe}-{_fingerprint(spark.version, sources)}.jar"
     with needs(spark, "Janino compiler or class loader that takes jars"):
         jvm = jvm_of(spark)
         loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-        if loader.getResource(f"{probe.replace('.', '/')}.class") is not None:
-            return
-        folder = jar.parent / f"{jar.stem}-classes"
-        folder.mkdir(parents=True, exist_ok=True)
+        if loader.getResource(f"{probe.replace('.', '/')}.class") is None:
+            if not jar.exists():
+                _compile(spark, loader, sources, jar)
+            loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+    return jar
+
+
+def _fingerprint(version: str, sources: Sequence[Path]) -> str:
+    content = hashlib.sha256(version.encode())
+    for source in sources:
+        content.update(source.read_bytes())
+    return content.hexdigest()[:16]
+
+
+def _compile(spark: SparkSession, loader: Any, sources: Sequence[Path], jar: Path) -> None:
+    """The jar appears when it is complete: other processes may look for it."""
+    jvm = jvm_of(spark)
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=jar.parent) as scratch:
+        classes, made = Path(scratch) / "classes", Path(scratch) / "made.jar"
+        classes.mkdir()
         compiler = jvm.org.codehaus.janino.Compiler()
         compiler.setIClassLoader(jvm.org.codehaus.janino.ClassLoaderIClassLoader(loader))
-        compiler.setDestinationDirectory(jvm.java.io.File(str(folder)), False)
+        compiler.setDestinationDirectory(jvm.java.io.File(str(classes)), False)
         files = spark.sparkContext._gateway.new_array(jvm.java.io.File, len(sources))  # type: ignore[union-attr]
         for number, source in enumerate(sources):
             files[number] = jvm.java.io.File(str(source))
         compiler.compile(files)
-        with zipfile.ZipFile(jar, "w") as archive:
-            for path in sorted(folder.rglob("*.class")):
-                archive.write(path, path.relative_to(folder).as_posix())
-        loader.addURL(jvm.java.io.File(str(jar)).toURI().toURL())
+        with zipfile.ZipFile(made, "w") as archive:
+            for path in sorted(classes.rglob("*.class")):
+                archive.write(path, path.relative_to(classes).as_posix())
+        made.replace(jar)
 
 
 class TaskLog:

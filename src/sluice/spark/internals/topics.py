@@ -21,9 +21,9 @@ CHOOSING = ("Project", "Aggregate")
 """Nodes that hand on nothing but what their expressions say."""
 
 
-def ship_classes(spark: SparkSession, sources: Sequence[Path], probe: str, jar: Path) -> None:
-    """Compile classes and make the driver and all executors find them. Seen on Spark 4.3.0."""
-    compile_java(spark, sources, probe, jar)
+def ship_classes(spark: SparkSession, sources: Sequence[Path], probe: str, folder: Path) -> None:
+    """Make the driver and all executors find classes of ours; `folder` keeps them. Seen on Spark 4.3.0."""
+    jar = compile_java(spark, sources, probe, folder)
     context = context_of(spark)
     if not context.isLocal():
         context.addJar(str(jar))

@@ -5,6 +5,6 @@
 * `connection`: which broker, and the settings of its clients; secrets stay in their file.
 * `clients`: Kafka's clients, used so that no thread of the library ever runs Python; `new_topic`: what needs one.
 * `rows`: records as the messages of a topic (JSON) and back.
-* `log`: a topic of a broker as the pipeline sees it; `commits`: what is committed, told by markers.
+* `log`: a topic of a broker as the pipeline sees it; `commits`: what is committed, by its markers.
 * `source`, `sink`: reading with any number of tasks, writing exactly once.
 """

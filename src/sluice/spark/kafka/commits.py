@@ -71,9 +71,9 @@ class PartWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def last_batch_id(self) -> int:
-        """The newest batch that is committed; -1 for none."""
-        return read_markers(self._broker).get(self._part.key, -1)
+    def last_batch_id(self, since: int = 0) -> int:
+        """The newest batch that is committed, of those whose markers lie behind this offset; -1 for none."""
+        return read_markers(self._broker, since).get(self._part.key, -1)
 
     def write(self, messages: list[dict[str, Any]], partition: int) -> None:
         """Add to the present transaction."""
@@ -100,11 +100,16 @@ class PartWriter:
         self._open = False
 
 
-def read_markers(broker: Broker) -> dict[str, int]:
+def markers_end(broker: Broker) -> int:
+    """The offset behind all markers, those of open transactions included."""
+    return end_offsets(broker, [library().TopicPartition(broker.name_of(COMMITS), 0)], committed=False)[0]
+
+
+def read_markers(broker: Broker, since: int = 0) -> dict[str, int]:
     """Key -> newest committed batch. What is being committed now is waited for, so that nothing is overlooked."""
     kafka = library()
     partition = kafka.TopicPartition(broker.name_of(COMMITS), 0)
-    high = end_offsets(broker, [partition], committed=False)[0]
+    high = markers_end(broker)
     deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
     while end_offsets(broker, [partition])[0] < high:
         if time.monotonic() > deadline_s:
@@ -112,7 +117,7 @@ def read_markers(broker: Broker) -> dict[str, int]:
         time.sleep(POLL_S)
     found: dict[str, int] = {}
     with clients.lent_consumer(broker, auto_offset_reset="earliest") as consumer:
-        consumer.assign([kafka.TopicPartition(partition.topic, 0, 0)])
+        consumer.assign([kafka.TopicPartition(partition.topic, 0, since)])
         while True:
             for message in consumer.consume(1_000, 0.1):
                 if message.error() is None:

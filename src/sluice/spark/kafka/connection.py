@@ -15,23 +15,42 @@ from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.kafka.clients import library
+from sluice.spark.kafka.clients import READING, library
 
 SCHEME = "kafka://"
 TIMEOUT_S = 30.0
 RETRY_S = 0.2
 PASSING = {
-    "_ALL_BROKERS_DOWN",
-    "_RESOLVE",
-    "_TIMED_OUT",
-    "_TRANSPORT",
-    "_WAIT_COORD",
+    "BROKER_NOT_AVAILABLE",
+    "CONCURRENT_TRANSACTIONS",
     "COORDINATOR_LOAD_IN_PROGRESS",
     "COORDINATOR_NOT_AVAILABLE",
+    "FENCED_LEADER_EPOCH",
+    "KAFKA_STORAGE_ERROR",
     "LEADER_NOT_AVAILABLE",
+    "NETWORK_EXCEPTION",
+    "NOT_CONTROLLER",
     "NOT_COORDINATOR",
+    "NOT_ENOUGH_REPLICAS",
+    "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
     "NOT_LEADER_FOR_PARTITION",
+    "OFFSET_NOT_AVAILABLE",
+    "REPLICA_NOT_AVAILABLE",
+    "REQUEST_TIMED_OUT",
+    "STALE_BROKER_EPOCH",
+    "UNKNOWN_LEADER_EPOCH",
+    "UNKNOWN_TOPIC_ID",
+    "UNKNOWN_TOPIC_OR_PART",
+    "UNSTABLE_OFFSET_COMMIT",
+    "_ALL_BROKERS_DOWN",
+    "_RESOLVE",
+    "_RETRY",
+    "_TIMED_OUT",
+    "_TRANSPORT",
+    "_WAIT_CACHE",
+    "_WAIT_COORD",
 }
+"""What a broker may say while it starts, or while another takes over from it."""
 Answer = TypeVar("Answer")
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}\Z")
 _HOST = re.compile(r"[^\s,:/]+:\d{1,5}\Z")
@@ -51,6 +70,8 @@ class Broker:
         query = parse_qs(parts.query)
         prefix = parts.path.strip("/") or None
         hosts = parts.netloc.split(",")
+        if "@" in parts.netloc:
+            raise BadInputError("user and password belong into a file, kafka://host:port?config=FILE, not into the URL")
         if not url.startswith(SCHEME) or not all(map(_HOST.match, hosts)) or set(query) - {"config"}:
             raise BadInputError(
                 f"topics must be {SCHEME}host:port[,host:port][/prefix][?config=client.properties], got {url!r}"
@@ -72,6 +93,17 @@ class Broker:
         """What a client depends on."""
         return self.bootstrap, self.config
 
+    def check(self) -> None:
+        """Bad input where no client can be made with its settings; values, which may be secret, are not quoted."""
+        kafka = library()
+        try:
+            kafka.Consumer(self.client(**READING)).close()
+        except kafka.KafkaException as error:
+            reason = str(error.args[0].str())
+            for value in read_properties(self.config).values():
+                reason = reason.replace(f'"{value}"', "...")
+            raise BadInputError(f"settings of Kafka clients in {self.config!r}: {reason}") from None
+
     def with_prefix(self, prefix: str) -> Broker:
         return replace(self, prefix=prefix)
 
@@ -88,8 +120,14 @@ def read_properties(path: str | None) -> dict[str, str]:
     """A file of `name=value` lines; what is wrong with it is said without quoting a value."""
     if path is None:
         return {}
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise BadInputError(f"settings of Kafka clients: {path!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise BadInputError(f"settings of Kafka clients: {path!r} is no text in UTF-8") from None
     found = {}
-    for number, line in enumerate(Path(path).read_text().splitlines(), 1):
+    for number, line in enumerate(lines, 1):
         text = line.strip()
         if not text or text.startswith(("#", "!")):
             continue

@@ -36,6 +36,8 @@ class KafkaTopic:
     name: str
     """As the broker knows it."""
     schema: pa.Schema = None
+    is_theirs: bool = False
+    """Made by others, whatever its name: nobody notes where batches end."""
     registered: list[str] = field(default_factory=list)
     _writers: dict[str, PartWriter] = field(default_factory=dict, repr=False)
     _seen_s: dict[tuple[str, int], float] = field(default_factory=dict, repr=False)
@@ -45,13 +47,13 @@ class KafkaTopic:
         """From `locator`: the broker's URL and the topic's name after a `#`."""
         url, _, rest = locator.partition("#")
         name = urlsplit(rest).path
-        consumers = parse_qs(urlsplit(rest).query).get("consumer", [])
-        return cls(Broker.parse(url), name, registered=consumers)
+        said = parse_qs(urlsplit(rest).query)
+        return cls(Broker.parse(url), name, is_theirs="theirs" in said, registered=said.get("consumer", []))
 
     @property
     def locator(self) -> str:
-        consumers = "&".join(f"consumer={name}" for name in self.registered)
-        return f"{self.broker.url}#{self.name}{'?' + consumers if consumers else ''}"
+        said = "&".join([*(["theirs=1"] if self.is_theirs else []), *(f"consumer={name}" for name in self.registered)])
+        return f"{self.broker.url}#{self.name}{'?' + said if said else ''}"
 
     @cached_property
     def partitions(self) -> int:
@@ -88,7 +90,8 @@ class KafkaTopic:
     @property
     def is_ours(self) -> bool:
         """Made here: all who write it note where their batches end."""
-        return self.broker.prefix is not None and self.name.startswith(f"{self.broker.prefix}.")
+        own = self.broker.prefix is not None and self.name.startswith(f"{self.broker.prefix}.")
+        return own and not self.is_theirs
 
     def note_batch(self) -> None:
         """What was written up to now is a complete batch."""

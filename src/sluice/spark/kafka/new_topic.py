@@ -34,7 +34,8 @@ def make_topic(broker: Broker, topic: str, partitions: int, settings: Mapping[st
     if problem is None or problem["name"] == "TOPIC_ALREADY_EXISTS":
         return
     if problem["name"] in UNREACHABLE:
-        raise BadInputError(f"no broker answers at {broker.bootstrap!r}")
+        settings_used = f", or none that takes the settings in {broker.config!r}" if broker.config else ""
+        raise BadInputError(f"no broker answers at {broker.bootstrap!r}{settings_used}")
     raise SluiceError(f"topic {topic!r} was not made: {problem['text']}")
 
 

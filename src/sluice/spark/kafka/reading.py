@@ -12,6 +12,8 @@ from sluice.spark.kafka.connection import Broker, is_passing
 
 Range = tuple[int, int, int]
 """Partition, first offset, one past the last."""
+OPEN_END = 2**62
+"""As far as there is anything; any other end must be reached."""
 MESSAGES_PER_CALL = 8_192
 WAIT_S = 0.05
 SILENCE_S = 60.0
@@ -21,7 +23,11 @@ QUEUED_KB = 8_192
 
 
 def read_ranges(broker: Broker, topic: str, ranges: Sequence[Range]) -> Iterator[list[Any]]:
-    """The committed messages of some ranges, each of another partition, in portions."""
+    """The committed messages of some ranges, each of another partition, in portions.
+
+    A broker that has just taken over may not yet know how far its partition is committed: an end of the partition
+    before the end of the range is waited out.
+    """
     kafka = library()
     ends = {partition: end for partition, start, end in ranges if end > start}
     first = [kafka.TopicPartition(topic, partition, start) for partition, start, end in ranges if end > start]
@@ -41,7 +47,8 @@ def read_ranges(broker: Broker, topic: str, ranges: Sequence[Range]) -> Iterator
                     if message.offset() + 1 >= end:
                         ends.pop(partition, None)
                 elif error.code() == kafka.KafkaError._PARTITION_EOF:
-                    ends.pop(partition, None)
+                    if ends.get(partition) == OPEN_END or message.offset() >= ends.get(partition, -1):
+                        ends.pop(partition, None)
                 elif not is_passing(error):
                     raise SluiceError(f"topic {topic!r}, partition {partition}: {error.str()}")
             if wanted:
@@ -58,7 +65,7 @@ def count_records(broker: Broker, topic: str, ranges: Sequence[Range]) -> int:
 def first_timestamps_s(broker: Broker, topic: str, offsets: Mapping[int, int]) -> dict[int, float]:
     """Partition -> Unix time of the first record from this offset on; none for one without a record."""
     found: dict[int, float] = {}
-    ranges = [(partition, offset, 2**62) for partition, offset in offsets.items()]
+    ranges = [(partition, offset, OPEN_END) for partition, offset in offsets.items()]
     for messages in read_ranges(broker, topic, ranges):
         for message in messages:
             found.setdefault(message.partition(), message.timestamp()[1] / 1000)

@@ -2,7 +2,9 @@
 
 Every task of a batch is a part that writes its records and its marker in one transaction. A batch that is replayed has
 the same parts: the number of tasks that read is in its end offset, the number of state partitions in its checkpoint. A
-part that may have been written before (by a task that failed, or by the run before) looks for its marker first.
+part that may have been written before (by a task that failed, or by the run before) looks for its marker first. On a
+cluster every part does: where a worker is lost Spark runs a stage again while tasks of its first try still commit, and
+the tasks of the second try do not know that they are.
 Consumers must read committed. The operator's function must give the same records for the same input.
 """
 
@@ -15,7 +17,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from sluice.spark.kafka.commits import Part, PartWriter
+from sluice.spark.kafka.commits import Part, PartWriter, markers_end
 from sluice.spark.kafka.connection import Broker
 from sluice.spark.kafka.log import KafkaTopic
 from sluice.spark.kafka.rows import encoded
@@ -38,7 +40,17 @@ class KafkaSink:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         log = self.log
-        write = part_function(log.broker, log.name, self.producer, batch_id, log.partitions, maybe_written=self._fresh)
+        alone = (batch.sparkSession.sparkContext.master or "").startswith("local")
+        since = 0 if self._fresh or alone else markers_end(log.broker)
+        write = part_function(
+            log.broker,
+            log.name,
+            self.producer,
+            batch_id,
+            log.partitions,
+            maybe_written=self._fresh or not alone,
+            since=since,
+        )
         messages = encoded(batch, self.avro)
         if self.one_part:
             messages = messages.repartition(1)
@@ -51,9 +63,9 @@ class KafkaSink:
 
 
 def part_function(
-    broker: Broker, topic: str, producer: str, batch_id: int, partitions: int, *, maybe_written: bool
+    broker: Broker, topic: str, producer: str, batch_id: int, partitions: int, *, maybe_written: bool, since: int = 0
 ) -> Callable[[Batches], Batches]:
-    """What every task runs over its records."""
+    """What every task runs over its records; markers before `since` are of earlier batches."""
 
     def write(batches: Batches) -> Batches:
         from pyspark import TaskContext
@@ -68,7 +80,7 @@ def part_function(
                 records += batch.num_rows
                 if writer is None and batch.num_rows:
                     writer = opened.enter_context(PartWriter(broker, Part(topic, producer, part)))
-                    is_written = again and writer.last_batch_id() >= batch_id
+                    is_written = again and writer.last_batch_id(since) >= batch_id
                 if writer is not None and not is_written:
                     values = batch.column(0).to_pylist()
                     writer.write([{"value": value} for value in values], (batch_id + part) % partitions)

@@ -6,7 +6,7 @@ partition may feed several tasks and one task may read several partitions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from sluice.spark.kafka.log import KafkaPosition, KafkaTopic
 from sluice.spark.kafka.reading import Range, first_timestamps_s, read_ranges
 from sluice.spark.placed.classes import placed_stream
 from sluice.spark.topic.pacing import paced
-from sluice.spark.topic.source import split_evenly
+from sluice.spark.topic.source import split_by_weight
 from sluice.spark.topic.steered import Pace, SteeredReader
 
 if TYPE_CHECKING:
@@ -70,11 +70,13 @@ class KafkaStreamReader(SteeredReader):
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "_boundaries": None}
 
-    def planned(self, start: KafkaPosition, end: KafkaPosition, parts: int, pace: Pace) -> list[InputPartition]:
+    def planned(
+        self, start: KafkaPosition, end: KafkaPosition, weights: Sequence[float], pace: Pace
+    ) -> list[InputPartition]:
         topic = self._topic
         return [
             KafkaPartition(topic.broker, topic.name, ranges, pace)
-            for ranges in cut_ranges([(int(name), _at(start, name), end[name]) for name in end], parts)
+            for ranges in cut_ranges([(int(name), _at(start, name), end[name]) for name in end], weights)
         ]
 
     def limited(self, start: KafkaPosition, end: KafkaPosition, most_records: int) -> KafkaPosition:
@@ -129,11 +131,11 @@ def limit_evenly(start: KafkaPosition, end: KafkaPosition, most: int) -> KafkaPo
     return {name: _at(start, name) + taken[name] for name in end}
 
 
-def cut_ranges(ranges: list[Range], parts: int) -> list[list[Range]]:
-    """Exactly `parts` lists, of equal length in offsets; at most one range per partition in each."""
+def cut_ranges(ranges: list[Range], weights: Sequence[float]) -> list[list[Range]]:
+    """A list for every weight, in proportion to it in offsets; at most one range per partition in each."""
     total = sum(end - start for _, start, end in ranges)
     cut: list[list[Range]] = []
-    for low, high in split_evenly(0, total, parts):
+    for low, high in split_by_weight(0, total, weights):
         piece, passed = [], 0
         for partition, start, end in ranges:
             first, last = max(low - passed, 0), min(high - passed, end - start)

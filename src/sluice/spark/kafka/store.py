@@ -40,11 +40,11 @@ class KafkaTopics:
         if not self.logs:
             make_topic(self.broker, self.broker.name_of(COMMITS), 1, COMMITS_SETTINGS)
             make_topic(self.broker, self.broker.name_of(BATCHES), 1)
-        topic = self.external.get(name)
-        if topic is None:
-            topic = self.broker.name_of(name)
+        is_theirs = name in self.external
+        topic = self.external[name] if is_theirs else self.broker.name_of(name)
+        if not is_theirs:
             make_topic(self.broker, topic, PARTITIONS, TOPIC_SETTINGS)
-        self.logs[name] = KafkaTopic(self.broker, topic, arrow_schema(schema))
+        self.logs[name] = KafkaTopic(self.broker, topic, arrow_schema(schema), is_theirs)
         self._schemas[name] = schema
         return self.logs[name]
 

@@ -42,7 +42,8 @@ class SparkEngine:
 
     With a `master` the slots are the cores of its executors, one executor per worker; `slots` then only limits how many
     of them are used. `places` puts every task on the worker that the target's placement says; `elastic` has executors
-    requested and released as the placement needs them; `capacity` (cpu, io, net) is that of every worker, for whoever
+    requested and released as the placement needs them; where the cluster `grows` a target may need more slots than
+    there are yet, and tasks take turns until then; `capacity` (cpu, io, net) is that of every worker, for whoever
     computes placements.
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
@@ -61,6 +62,7 @@ class SparkEngine:
         master: str | None = None,
         places: bool = False,
         elastic: bool = False,
+        grows: bool = False,
         capacity: Mapping[str, float | None] | None = None,
         session_settings: Mapping[str, str] | None = None,
         settings: QuerySettings | None = None,
@@ -100,6 +102,7 @@ class SparkEngine:
         )
         self.spark = self._session.spark
         self.worker_side: WorkerSide | None = None
+        self._grows = grows
         try:
             compiled = compile_pipeline(pipeline, self.spark)
             self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store=store, places=places)
@@ -140,7 +143,7 @@ class SparkEngine:
         load_classes(self.spark, self.runtime.folders.classes)
         self.worker_side = WorkerSide(self.spark, self.runtime, capacity, elastic=elastic)
         least = sum(query.min_parallelism for query in self.runtime.compiled.queries)
-        if least > (limit or cores):
+        if least > (limit or cores) and not self._grows:
             raise BadInputError(f"the pipeline needs at least {least} slots, the executors have {limit or cores} cores")
 
     @property
@@ -381,7 +384,7 @@ class SparkEngine:
         for name in self._graph.names:
             if name not in target.parallelism:
                 raise BadInputError(f"the target has no parallelism for operator {name!r}")
-        if target.slots > self.slots:
+        if target.slots > self.slots and not self._grows:
             raise BadInputError(f"the target needs {target.slots} slots, there are {self.slots}")
         for operator in self._graph.operators:
             count = target.parallelism[operator.name]

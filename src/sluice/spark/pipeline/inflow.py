@@ -7,6 +7,7 @@ itself runs with the tasks its source plans. Exactly once holds if the source ca
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError
@@ -28,23 +29,29 @@ class Inflow:
     """Started again when it fails, as operators are. Stopping it inside a batch is safe: the batch is replayed."""
 
     def __init__(
-        self, spec: SourceSpec, spark: SparkSession, folders: Folders, settings: QuerySettings, sink: BatchSink
+        self,
+        spec: SourceSpec,
+        spark: SparkSession,
+        folders: Folders,
+        settings: QuerySettings,
+        make_sink: Callable[[], BatchSink],
     ) -> None:
         self.name = spec.name
         self._spec = spec
         self._spark = spark
         self._checkpoint = folders.checkpoint(f"source.{spec.name}")
         self._trigger_s = settings.trigger_s
-        self._sink = sink
+        self._make_sink = make_sink
         self._streaming: StreamingQuery | None = None
         self._restarts_in_a_row = 0
         self._restarted_batch = -1
         self._due_s: float | None = None
 
     def start(self) -> None:
+        """With a new sink: its first batch may have been written before."""
         writer = (
             read_source(self._spec, self._spark)
-            .writeStream.foreachBatch(self._sink)
+            .writeStream.foreachBatch(self._make_sink())
             .option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{round(self._trigger_s * 1000)} milliseconds")
         )

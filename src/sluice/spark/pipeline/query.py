@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,7 @@ class OperatorQuery:
         self.run_ids: list[str] = []
         """The present run last; a restart begins a new one while Spark may still report on the one before."""
         self._input_shares = dict.fromkeys(query.inputs, 1 / len(query.inputs))
+        self._weights: Sequence[float] | None = None
         self._columns: dict[str, list[str]] = {}
         """Those of each input that the query depends on, where that is known."""
         self._limit = ReadLimit.first(
@@ -208,6 +209,13 @@ class OperatorQuery:
             self.change_state(parallelism=parallelism)
             self._limit = self._limit.rescaled(parallelism, self.query.slot_rate_at(parallelism))
             self._steer()
+
+    def set_weights(self, weights: Sequence[float] | None) -> None:
+        """How a batch is divided among the tasks, from the next batch on; null: evenly."""
+        with self._lock:
+            if weights != self._weights:
+                self._weights = weights
+                self._steer()
 
     def change_state(self, **changes: int | None) -> None:
         """What the query is to be started with; `set_parallelism` is for one that runs."""
@@ -324,12 +332,19 @@ class OperatorQuery:
             share = self._input_shares[topic]
             ReaderControl(
                 partitions=self._state.parallelism,
+                weights=self._fitting_weights(),
                 max_records_per_batch=max(1, round(limit.records * share)),
                 paused=self._paused,
                 slot_rate=None if limit.slot_rate is None else limit.slot_rate * share,
                 bounded_topics=self._bounds(),
                 columns=self._columns.get(topic),
             ).save(self._folders.control(self.name, topic))
+
+    def _fitting_weights(self) -> list[float] | None:
+        """None while the number of tasks changes: their weights follow within a second."""
+        if self._weights is None or len(self._weights) != self._state.parallelism:
+            return None
+        return list(self._weights)
 
     def _earlier_limit(self) -> int | None:
         """As the run found in the folder had it, for the parallelism of now; the files that steered it still say so."""

@@ -25,16 +25,21 @@ TELLING_SHARE = 0.25
 """Of the limit. A batch with fewer records shows the overhead, and nothing of what a record costs."""
 LEAST_DIFFERENCE = 0.2
 """Overhead and work can be separated only if the sizes of batches differ by this share."""
-ASSUMED_OVERHEAD = 0.7
-"""Of a batch's duration, until batches of different sizes have shown it."""
+ASSUMED_OVERHEAD = 0.65
+"""Of the duration of a short batch, until batches of different sizes have shown it."""
 EXPLORING_STEP = 1.3
 NOISE = 0.05
 """Of the target: durations of equal batches differ by so much. A batch that is no longer than the overhead says no more
 about the cost of a record than that it is below this."""
+WARMING_TARGETS = 3.0
+"""How much longer than its target the third batch of a backlog may take. The JVM still compiles what it runs: batches
+that are short then are slow for a reason that passes, and the size they suggest is too small."""
 LONGEST_TRIAL = 8.0
 """Of the target: what a batch may take if all of the duration of the one before it was work."""
 START_UP_S = 5.0
 """A run's first batch also loads classes, compiles and starts workers; beyond this its duration is work."""
+LARGEST_FIRST_STEP_DOWN = 1.5
+"""On a busy machine all that takes much longer, and a guess is small already."""
 REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
 PACED_SHRINK = 2.0
@@ -52,6 +57,8 @@ class ReadLimit:
     slot_rate: float | None = None
     is_guess: bool = False
     """Nothing has been seen of the query yet."""
+    is_warming: bool = False
+    """One batch has been seen, and there was more to read than it had."""
     overhead_s: float | None = None
     """Null until it has been seen."""
     seen: tuple[tuple[int, float], ...] = ()
@@ -80,17 +87,20 @@ class ReadLimit:
         if not self.is_guess or not self._was_full(batch_records) or batch_s < LEAST_S:
             return self
         step = min(self._safe_step(batch_s), self._step(self.target_s, batch_s - START_UP_S))
-        return replace(self, is_guess=False)._with_records(batch_records * step)
+        step = max(step, 1 / LARGEST_FIRST_STEP_DOWN)
+        return replace(self, is_guess=False, is_warming=True)._with_records(batch_records * step)
 
     def after(self, *, batch_records: int, batch_s: float) -> ReadLimit:
         """Upwards only if the limit was what bound the batch."""
         if batch_records <= 0 or batch_s < LEAST_S:
             return self
-        learned = self._learned(batch_records, batch_s)
+        learned = replace(self, is_warming=False) if self.is_warming else self._learned(batch_records, batch_s)
         if batch_records < TELLING_SHARE * self.records:
             return learned
-        step = learned._next_step(batch_s)
-        if step > 1 and not self._was_full(batch_records):
+        was_full = self._was_full(batch_records)
+        target_s = WARMING_TARGETS * self.target_s if self.is_warming and was_full else self.target_s
+        step = learned._next_step(batch_s, target_s)
+        if step > 1 and not was_full:
             return learned
         return learned._with_records(batch_records * step)
 
@@ -103,14 +113,15 @@ class ReadLimit:
     def _was_full(self, batch_records: int) -> bool:
         return batch_records >= FULL_SHARE * min(self.records, self.records_before or self.records)
 
-    def _next_step(self, batch_s: float) -> float:
+    def _next_step(self, batch_s: float, target_s: float) -> float:
         """From the size of a batch that took so long to that of one that takes as long as it should."""
         if self.overhead_s is None:
-            assumed_s = ASSUMED_OVERHEAD * min(batch_s, self.target_s)
-            step = self._step(self.target_s - assumed_s, batch_s - assumed_s)
+            # of a batch that is nearly long enough it cannot be most: that would let the next one shrink for nothing
+            assumed_s = ASSUMED_OVERHEAD * max(0.0, min(batch_s, self.target_s - batch_s))
+            step = self._step(target_s - assumed_s, batch_s - assumed_s)
             # only another size can show the overhead
             return step if abs(step - 1) >= EXPLORING_STEP - 1 else EXPLORING_STEP
-        goal_s = max(self.target_s, 2 * self.overhead_s)
+        goal_s = max(target_s, 2 * self.overhead_s)
         return min(self._safe_step(batch_s), self._step(goal_s - self.overhead_s, batch_s - self.overhead_s))
 
     def _step(self, room_s: float, work_s: float) -> float:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -97,7 +98,11 @@ class Runtime:
         }
         self.inflows = {
             name: Inflow(
-                spec, self._spark, self.folders, self._settings, self._store.sink(name, producer=name, same_tasks=False)
+                spec,
+                self._spark,
+                self.folders,
+                self._settings,
+                partial(self._store.sink, name, producer=name, same_tasks=False),
             )
             for name, spec in self._spec.sources.items()
             if spec.read is not None
@@ -163,6 +168,8 @@ class Runtime:
         moves = self.placing.apply(
             wanted, self.parallelism, {name: one.state.state_partitions for name, one in self.queries.items()}, workers
         )
+        for name, query in self.queries.items():
+            query.set_weights(self.placing.task_weights(name))
         if moves.total or before != self.placing.in_force:
             self._save()
         return moves

@@ -13,6 +13,7 @@ from sluice.spark.placed.cluster import executors_of
 from sluice.spark.placed.elastic import ElasticExecutors, without_slots
 from sluice.spark.placed.placing import Moves
 from sluice.spark.placed.process_cpu import ExecutorCpu
+from sluice.spark.placed.speeds import TaskSpeeds
 from sluice.spark.placed.tasks import STATE, TaskAccount
 from sluice.spark.placed.workers import Executor, cluster_of, workers_of
 
@@ -35,6 +36,7 @@ class WorkerSide:
         self._store = StatusStore(spark)
         self._log = task_log(spark)
         self._account = TaskAccount()
+        self.speeds = TaskSpeeds()
         self._cpu = ExecutorCpu(str(spark.sparkContext.applicationId))
         self._cpu.cores(1.0)
         self._names: dict[str, str] = {}
@@ -94,6 +96,7 @@ class WorkerSide:
     def sample(self) -> None:
         found = self._log.drain()
         self._dropped += found["dropped"]
+        self.speeds.add(found["tasks"], self._operator_of)
         self._account.add(self._with_our_plan(found["tasks"]), self._operator_of, self._names.get, found["gone"])
 
     def _with_our_plan(self, tasks: list[Json]) -> list[Json]:
@@ -111,6 +114,7 @@ class WorkerSide:
     ) -> tuple[dict[str, WorkerMetrics], PlacedTasks | None]:
         """What ran on every worker since the last call, and how much of it where it was planned."""
         self.sample()
+        self.speeds.close_window()
         account, self._account = self._account, TaskAccount()
         followed = None
         if self._runtime.placing is not None:
@@ -123,6 +127,10 @@ class WorkerSide:
         cpu = {name: cores.get(one.executor_id) for name, one in self.workers.items()}
         metrics = account.metrics(self.cluster.workers, interval_s, io_rates)
         return {name: one.model_copy(update={"cpu": cpu.get(name)}) for name, one in metrics.items()}, followed
+
+    def active_tasks(self) -> dict[str, int]:
+        """Executor -> tasks it runs now."""
+        return {summary["id"]: int(summary["activeTasks"]) for summary in self._store.executors()}
 
     def close(self) -> None:
         self._log.close()

@@ -42,12 +42,13 @@ TOLERANCE = 1.2
 
 
 def state_workers(
-    counts: Mapping[str, int], partitions: int, before: Sequence[str] = (), weights: Sequence[float] = ()
+    counts: Mapping[str, float], partitions: int, before: Sequence[str] = (), weights: Sequence[float] = ()
 ) -> list[str]:
     """The worker of every state partition: as many on each as its instances' share, and as few moved as that allows.
 
     With more partitions than instances an instance has several, as a task of Flink has key groups. `weights` are the
-    time each partition takes; with skewed keys each worker gets its share of the time.
+    time each partition takes; with skewed keys each worker gets its share of the time. Where instances differ, `counts`
+    are what a worker's are worth.
     """
     if len(weights) == partitions and max(weights) * partitions > SKEWED * sum(weights):
         return _by_weight(counts, before, weights)
@@ -61,7 +62,7 @@ def state_workers(
     return [worker if worker is not None else next(open_places) for worker in chosen]
 
 
-def _by_weight(counts: Mapping[str, int], before: Sequence[str], weights: Sequence[float]) -> list[str]:
+def _by_weight(counts: Mapping[str, float], before: Sequence[str], weights: Sequence[float]) -> list[str]:
     """Heaviest first: where it was, if that worker's share allows, else where most of the share is left."""
     total, instances = sum(weights), sum(counts.values())
     left = {worker: total * count / instances for worker, count in counts.items()}
@@ -87,7 +88,7 @@ def moved(before: Sequence[str], after: Sequence[str]) -> int:
     return sum(1 for old, new in zip(before, after, strict=False) if old != new)
 
 
-def _shares(counts: Mapping[str, int], partitions: int, before: Sequence[str]) -> dict[str, int]:
+def _shares(counts: Mapping[str, float], partitions: int, before: Sequence[str]) -> dict[str, int]:
     """Largest remainders; of equal ones those first that hold more partitions already."""
     instances = sum(counts.values())
     exact = {worker: partitions * count / instances for worker, count in counts.items()}

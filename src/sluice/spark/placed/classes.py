@@ -18,7 +18,7 @@ TASK_LOG = "sluice.placed.TaskLog"
 
 def load_classes(spark: SparkSession, folder: Path) -> None:
     """`folder` gets the compiled classes; it must be there for as long as the session."""
-    compile_java(spark, SOURCES, PLACED_SOURCE, folder / "placed.jar")
+    compile_java(spark, SOURCES, PLACED_SOURCE, folder)
 
 
 def task_log(spark: SparkSession) -> TaskLog:

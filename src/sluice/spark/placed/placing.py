@@ -82,6 +82,8 @@ class Placing:
         self._held = {name: Held([], []) for name in queries}
         self._runs: dict[str, tuple[str, StatePlaces]] = {}
         self._weights: dict[str, list[float]] = {}
+        self.worths: Mapping[str, Mapping[str, float]] = {}
+        """Operator -> worker -> what one task there is worth beside one elsewhere; 1 where nothing is said."""
         self.wanted: Placement | None = None
         self.in_force: Placement | None = None
 
@@ -104,13 +106,20 @@ class Placing:
                     moves[name] = count
             return Moves(moves)
 
+    def task_weights(self, name: str) -> list[float] | None:
+        """How an operator's input is divided among its source partitions; null: evenly."""
+        worths = self.worths.get(name)
+        if not worths or self.in_force is None:
+            return None
+        return [worths.get(worker, 1.0) for worker in source_workers(self.in_force.of(name))]
+
     def on_start(self, name: str, query: StreamingQuery) -> None:
         """A query has begun a new run, which knows nothing of where its state is."""
         if not self._queries[name].stateful:
             return
         with self._lock:
             self._runs[name] = (str(query.runId), self._state_places(self._spark, query))
-            self._tell_state(name)
+            self._report_state(name)
 
     def weigh(self, state_s: Mapping[str, Mapping[int, float]]) -> None:
         """The CPU time that state partitions took in a window: keys may be skewed. Half old, half new."""
@@ -164,12 +173,14 @@ class Placing:
         before = held.state
         if dict(counts) != held.counts or len(before) != partitions:
             # weights change all the time: they count when instances move anyway
-            held.state = state_workers(counts, partitions, before, self._weights.get(name, ()))
+            worths = self.worths.get(name, {})
+            worth = {worker: count * worths.get(worker, 1.0) for worker, count in counts.items()}
+            held.state = state_workers(worth, partitions, before, self._weights.get(name, ()))
             held.counts = dict(counts)
-        self._tell_state(name)
+        self._report_state(name)
         return moved(before, held.state)
 
-    def _tell_state(self, name: str) -> None:
+    def _report_state(self, name: str) -> None:
         """Report to the coordinator if the run, its stores or the executors have changed since the last report."""
         held = self._held[name]
         if name not in self._runs or not held.state:

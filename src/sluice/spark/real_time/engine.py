@@ -190,7 +190,7 @@ class RealTimeEngine:
         )
 
     def _complete_batches(self) -> list[RealTimeBatch]:
-        """Those whose stages have told; the rest waits for the next window."""
+        """Those whose stages have reported; the rest waits for the next window."""
         with self._lock:
             complete = [(batch, lag) for batch, lag in self._ended if batch.key in self._stages]
             self._ended = [(batch, lag) for batch, lag in self._ended if batch.key not in self._stages]

@@ -50,20 +50,20 @@ def stage_metrics(window: StageWindow) -> OperatorMetrics:
         known |= {"arrival_rate": window.arrival_rate, "lag_rate": window.lag_rate}
         known["lag"] = last.lag_records if last else None
         known["latency_s"] = last.latency_s if last else None
-    told = [(one, one.stages[window.position]) for one in window.batches if len(one.stages) > window.position]
-    length_s = sum(one.batch.duration_s for one, _ in told)
+    measured = [(one, one.stages[window.position]) for one in window.batches if len(one.stages) > window.position]
+    length_s = sum(one.batch.duration_s for one, _ in measured)
     if last is not None and length_s > 0:
-        records = sum(one.batch.records for one, _ in told)
+        records = sum(one.batch.records for one, _ in measured)
         known |= {"batch_s": last.batch.duration_s, "input_rate": records / length_s}
         if reads:
             known["output_rate"] = records / length_s
-        known |= _shares(told, records, window.tasks)
+        known |= _shares(measured, records, window.tasks)
     return OperatorMetrics(**known)
 
 
-def _shares(told: Sequence[tuple[RealTimeBatch, BatchStage]], records: int, tasks: int) -> dict[str, float]:
-    cpu_s = sum(stage.cpu_s for _, stage in told)
-    there_s = sum(stage.tasks * one.batch.duration_s for one, stage in told)
+def _shares(measured: Sequence[tuple[RealTimeBatch, BatchStage]], records: int, tasks: int) -> dict[str, float]:
+    cpu_s = sum(stage.cpu_s for _, stage in measured)
+    there_s = sum(stage.tasks * one.batch.duration_s for one, stage in measured)
     busy = min(1.0, cpu_s / there_s)
     shares = {"busy": busy, "cpu": busy, "idle": 1.0 - busy}
     if cpu_s > 0 and records:

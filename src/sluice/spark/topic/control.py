@@ -28,6 +28,8 @@ class ReaderControl:
     paused: bool = False
     """No new records until further notice, so that the query comes to rest between two batches."""
     bounded_topics: dict[str, int] = field(default_factory=dict)
+    weights: list[float] | None = None
+    """How much of a batch every partition gets beside the others; null: all the same."""
     columns: list[str] | None = None
     """Those that the query depends on; a source may hand out nulls for all others. Null: every one."""
 
@@ -38,6 +40,8 @@ class ReaderControl:
                 raise BadInputError(f"{name} must be at least {least}, got {value}")
         if self.slot_rate is not None and not self.slot_rate > 0:
             raise BadInputError(f"slot_rate must be more than 0 records/s, got {self.slot_rate}")
+        if self.weights is not None and (len(self.weights) != self.partitions or not min(self.weights) > 0):
+            raise BadInputError(f"weights must be {self.partitions} numbers above 0, got {self.weights}")
 
     def save(self, path: Path) -> None:
         replace_file(Path(path), json.dumps(asdict(self)).encode())

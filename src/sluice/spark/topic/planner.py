@@ -51,7 +51,9 @@ class TopicPlanner:
             return self._commit(asked)
         stream = asked["stream"]
         if call == "open":
-            self._readers[stream] = TopicReader(Path(asked["path"]), asked["consumer"], Path(asked["control"]))
+            self._readers[stream] = TopicReader(
+                Path(asked["path"]), asked["name"], asked["consumer"], Path(asked["control"])
+            )
             return None
         if call == "close":
             self._readers.pop(stream, None)

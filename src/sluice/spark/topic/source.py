@@ -6,6 +6,7 @@ Python plans, in the driver's own process; tasks read in the JVM, column by colu
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,17 @@ Plan = dict[str, Any]
 
 
 def stream_from(
-    spark: SparkSession, topic: Path, *, consumer: str, control: Path, places: Path | None = None
+    spark: SparkSession,
+    topic: Path,
+    *,
+    consumer: str,
+    control: Path,
+    name: str | None = None,
+    places: Path | None = None,
 ) -> DataFrame:
     """The records of a topic as a streaming DataFrame, steered by the `ReaderControl` saved at `control`.
+
+    `name` is the dataset's, if it is not that of the folder: offsets carry it.
 
     Registers the consumer if it is new. A consumer's offset is acknowledged when Spark has logged the batch as finished
     and asks for the next, so `lag_records` counts the running batch as not done. With `places` its partitions go where
@@ -38,16 +47,17 @@ def stream_from(
         "path": str(topic),
         "consumer": consumer,
         "control": str(control),
+        "name": name or topic.name,
         "schema": from_arrow_schema(opened.schema).json(),
     }
     return placed_stream(spark, TOPIC_SOURCE, options, places)
 
 
 class TopicReader(Steering[Plan]):
-    def __init__(self, path: Path, consumer: str, control: Path) -> None:
-        super().__init__(str(path), path.name, consumer, control)
+    def __init__(self, path: Path, name: str, consumer: str, control: Path) -> None:
+        super().__init__(str(path), name, consumer, control)
 
-    def planned(self, start: int, end: int, parts: int, pace: Pace) -> list[Plan]:
+    def planned(self, start: int, end: int, weights: Sequence[float], pace: Pace) -> list[Plan]:
         return [
             {
                 "slices": [_described(piece) for piece in self._topic.slices(low, high)],
@@ -55,7 +65,7 @@ class TopicReader(Steering[Plan]):
                 "head_start_s": pace.head_start_s,
                 "columns": self.columns,
             }
-            for low, high in split_evenly(start, end, parts)
+            for low, high in split_by_weight(start, end, weights)
         ]
 
     def limited(self, start: int, end: int, most_records: int) -> int:
@@ -86,7 +96,11 @@ def _described(piece: Slice) -> dict[str, Any]:
     }
 
 
-def split_evenly(start: int, end: int, parts: int) -> list[tuple[int, int]]:
-    """Exactly `parts` consecutive ranges that differ by at most one record."""
-    cuts = [start + (end - start) * part // parts for part in range(parts + 1)]
+def split_by_weight(start: int, end: int, weights: Sequence[float]) -> list[tuple[int, int]]:
+    """Consecutive ranges, one for every weight, in proportion; with equal weights they differ by at most one record."""
+    if len(set(weights)) == 1:
+        cuts = [start + (end - start) * part // len(weights) for part in range(len(weights) + 1)]
+    else:
+        sums = list(itertools.accumulate(weights))
+        cuts = [start, *(start + int((end - start) * part / sums[-1]) for part in sums[:-1]), end]
     return list(itertools.pairwise(cuts))

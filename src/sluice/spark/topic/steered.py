@@ -1,8 +1,8 @@
 """What all our sources have in common: they are asked anew for every batch, and a small file steers them.
 
 How many partitions and rows a batch gets is read from that file for every micro-batch, so a running query changes its
-parallelism without a stop. The number is part of the batch's end offset: a batch that is replayed after a crash has the
-same tasks, whatever the parallelism is by then.
+parallelism without a stop. The number is part of the batch's end offset, as are weights where tasks differ: a batch
+that is replayed after a crash has the same tasks, whatever the parallelism is by then.
 
 `Steering` plans; the driver's Python process holds one per input of a query. `SteeredReader` is the same as a data
 source in Python, which Spark keeps in a process of its own beside the driver and whose `read` runs in Python workers.
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -29,8 +30,8 @@ MOST_ROWS = 2**62
 Offset = dict[str, Any]
 """`{"topic": name of the dataset, "offset": position}`: the name tells the inputs of a join apart in progress events.
 
-The end of a batch also has its number of `partitions`, and that of a paced one its `head_start_s`, so that progress
-events tell how long its slots worked.
+The end of a batch also has its number of `partitions` and, unless all are alike, their `weights`; that of a paced one
+its `head_start_s`, so that progress events tell how long its slots worked.
 """
 
 Part = TypeVar("Part")
@@ -60,8 +61,8 @@ class Steering(ABC, Generic[Part]):
         """As the control file had it when a batch was last planned."""
 
     @abstractmethod
-    def planned(self, start: Position, end: Position, parts: int, pace: Pace) -> list[Part]:
-        """Exactly so many partitions."""
+    def planned(self, start: Position, end: Position, weights: Sequence[float], pace: Pace) -> list[Part]:
+        """A partition for every weight, each with its share of the records."""
 
     @abstractmethod
     def limited(self, start: Position, end: Position, most_records: int) -> Position:
@@ -93,7 +94,9 @@ class Steering(ABC, Generic[Part]):
             end = self.limited(first, end, control.max_records_per_batch or MOST_ROWS)
         if self.count(first, end) <= 0:
             return start
-        return {**self._offset(end), "partitions": control.partitions, **self._head_start(control, first, end)}
+        weights = {} if control.weights is None else {"weights": control.weights}
+        head_start = self._head_start(control, first, end)
+        return {**self._offset(end), "partitions": control.partitions, **weights, **head_start}
 
     def newest_offset(self) -> Offset:
         return self._offset(self.log.end_position())
@@ -109,7 +112,7 @@ class Steering(ABC, Generic[Part]):
         parts = int(end.get("partitions", control.partitions))
         self.columns = control.columns
         pace = Pace(control.slot_rate, end.get("head_start_s", 0.0))
-        return self.planned(start["offset"], end["offset"], parts, pace)
+        return self.planned(start["offset"], end["offset"], end.get("weights") or [1.0] * parts, pace)
 
     @property
     def log(self) -> RecordLog:

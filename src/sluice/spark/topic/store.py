@@ -28,7 +28,7 @@ class EmbeddedTopics:
     def stream(
         self, spark: SparkSession, name: str, *, consumer: str, control: Path, places: Path | None = None
     ) -> DataFrame:
-        return stream_from(spark, self.folder_of(name), consumer=consumer, control=control, places=places)
+        return stream_from(spark, self.folder_of(name), consumer=consumer, control=control, name=name, places=places)
 
     def sink(self, name: str, *, producer: str, same_tasks: bool = True) -> TopicSink:
         return TopicSink(self.folder_of(name), producer=producer)

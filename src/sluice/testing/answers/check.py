@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Output = Callable[[SparkEngine], pd.DataFrame]
+BRINGER = "test"
 MOST_PARALLELISM = 4
 FLUSH_PATIENCE_S = 120.0
 REST_S = 1.5
@@ -50,10 +51,13 @@ def check_query(
     output: Output | None = None,
     pause_s: float = 0.0,
     block_count: int = 60,
+    share: float = 1.0,
+    on_rescale: Callable[[Mapping[str, int]], None] = lambda _target: None,
 ) -> QueryCheck:
     """Every `blocks / rescales` blocks all operators get another parallelism while records flow.
 
-    A folder that holds a check which was killed goes on with it: what was brought before is not brought again.
+    A folder that holds a check which was killed goes on with it: blocks that are there are not brought again, and the
+    rescales before them are not done again. With a share below 1 it stops bringing blocks there, and is to be killed.
     `output` reads the sink where it is not an embedded topic.
     """
     output = output or (lambda _: read_output(root, "out"))
@@ -69,14 +73,19 @@ def check_query(
     names = engine.graph.names
     engine.start(Target(parallelism=dict.fromkeys(names, 2)))
     try:
-        for number, block in enumerate(blocks):
-            if append_block(engine, block, number):
-                time.sleep(pause_s)
+        for number, block in enumerate(blocks[: round(len(blocks) * share)]):
+            if not _is_new(engine, block, number):
+                continue
             if number % (len(blocks) // rescales) == len(blocks) // rescales - 1:
                 wait_until(lambda: _read_some(engine), engine, "batch before a rescale")
                 target = {name: int(random.integers(1, MOST_PARALLELISM + 1)) for name in names}
                 rescaled = engine.runtime.rescale(target, "live")
                 assert not any(result.error for result in rescaled.values()), rescaled
+                on_rescale(target)
+            append_block(engine, block, number)
+            time.sleep(pause_s)
+        if share < 1.0:
+            wait_until(lambda: False, engine, "death")
         flushed = _bring_to_an_end(answer, engine, job, tables, lambda: _is(_result(answer, output(engine)), expected))
     finally:
         count = engine.stop()
@@ -149,19 +158,21 @@ def _is(found: pd.DataFrame, expected: pd.DataFrame) -> bool:
     return True
 
 
-def append_block(engine: SparkEngine, block: Tables, number: int) -> bool:
-    """Whether anything of it was new: what an earlier driver brought is there already."""
-    return _append(engine, block, "test", number)
+def append_block(engine: SparkEngine, block: Tables, number: int) -> None:
+    """What an earlier driver brought is there already and stays as it is."""
+    _append(engine, block, BRINGER, number)
 
 
-def _append(engine: SparkEngine, tables: Tables, producer: str, batch_id: int) -> bool:
-    """Whether anything of it was new."""
+def _is_new(engine: SparkEngine, block: Tables, number: int) -> bool:
+    """Whether anything of it is missing; an empty table leaves no trace."""
+    brought = (engine.runtime.topics[name].last_batch_id(BRINGER) for name, table in block.items() if table.num_rows)
+    return any(last is None or last < number for last in brought)
+
+
+def _append(engine: SparkEngine, tables: Tables, producer: str, batch_id: int) -> None:
     topics = engine.runtime.topics
-    appended = [
+    for source, table in tables.items():
         topics[source].append(table.cast(topics[source].schema), producer=producer, batch_id=batch_id)
-        for source, table in tables.items()
-    ]
-    return any(one is not None for one in appended)
 
 
 def _read_some(engine: SparkEngine) -> bool:

@@ -17,8 +17,13 @@ TASKS_OF_A_STAGE = 1000
 
 
 def active_executors(spark: SparkSession) -> list[Any]:
-    """Spark's own summaries of those that have joined and not left; a process that is still starting is none."""
-    return _summaries(spark, active_only=True)
+    """Spark's own summaries of those that have joined and not left; a process that is still starting is none.
+
+    Its status store may list one that is lost for minutes: the scheduler knows better.
+    """
+    context = spark.sparkContext._jsc.sc()
+    known = str(context.schedulerBackend().getExecutorIds().mkString(",")).split(",")
+    return [one for one in _elements(context.statusStore().executorList(True)) if one.id() in known]
 
 
 def failed_tasks(spark: SparkSession) -> list[tuple[str, str]]:
@@ -32,11 +37,6 @@ def failed_tasks(spark: SparkSession) -> list[tuple[str, str]]:
                 if task.status() == "FAILED":
                     found.append((str(task.executorId()), str(task.errorMessage().getOrElse(None))))
     return found
-
-
-def _summaries(spark: SparkSession, *, active_only: bool) -> list[Any]:
-    summaries = _elements(spark.sparkContext._jsc.sc().statusStore().executorList(active_only))
-    return [one for one in summaries if one.id() != "driver"]
 
 
 def _elements(found: Any) -> list[Any]:

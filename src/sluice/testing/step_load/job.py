@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.spark.cluster.kinds import KINDS
 from sluice.spark.cluster.lifecycle import down
 from sluice.spark.cluster.plan import ClusterState
-from sluice.spark.cluster.supervisor import OWNER
+from sluice.testing.owned import own_what_is_started
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,8 +32,7 @@ PATIENCE_S = 300.0
 @contextlib.contextmanager
 def local_cluster(home: Path, *, workers: int = 2, slots: int = 4, kind: str = "standalone") -> Iterator[ClusterState]:
     """A cluster that ends with the block, also on SIGTERM, and with this process at the latest."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    os.environ[OWNER] = str(os.getpid())
+    own_what_is_started()
     try:
         yield KINDS[kind].up(home, workers=workers, slots=slots)
     finally:

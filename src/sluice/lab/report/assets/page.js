@@ -150,7 +150,7 @@
       x, y, name: operator, yaxis: "y2", stackgroup: "slots", line: { shape: "vh", width: 0.5, color: COLOURS[(number + 1) % COLOURS.length] },
     }));
     traces.push({ x, y: run.series.latency_s, name: "latency", yaxis: "y3", line: { color: "#b5462f" } });
-    traces.push({ x: [x[0], x.at(-1)], y: [run.slo_s, run.slo_s], name: "objective", yaxis: "y3", line: { color: "#8a8a8a", dash: "dash", width: 1 } });
+    if (run.slo_s !== null) traces.push({ x: [x[0], x.at(-1)], y: [run.slo_s, run.slo_s], name: "objective", yaxis: "y3", line: { color: "#8a8a8a", dash: "dash", width: 1 } });
     if (other) {
       const there = minutes(other.series);
       const name = plain(other.policy);
@@ -200,7 +200,7 @@
   for (const id of ["run", "beside"]) at(id).addEventListener("change", drawTimeline);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { drawPareto(); drawTimeline(); });
   // one run has nothing to be compared with: what it did comes first
-  if (data.runs.length === 1) at("main").prepend(at("timeline").closest("section"));
+  if (data.runs.length === 1) at("savings").after(at("timeline").closest("section"));
   drawPareto();
   fillRuns();
   document.body.dataset.ready = "yes";

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from sluice.errors import BadInputError
 from sluice.spark.cluster.kubernetes import after_api, node
 from sluice.spark.cluster.kubernetes.access import HOST, NAMESPACE, Keys, grant, make_token, write_client, write_tokens
 from sluice.spark.cluster.kubernetes.admin import ADMIN_FILE, admin_of
@@ -36,6 +37,8 @@ TOKEN_SETTING = "spark.kubernetes.authenticate.oauthTokenFile"
 
 def up(home: Path, *, workers: int, slots: int, memory_mb: int = 1024) -> ClusterState:
     size = ClusterSize(workers=workers, slots=slots, memory_mb=memory_mb)
+    if workers < 1:
+        raise BadInputError(f"workers must be at least 1, got {workers}")
     programs = kubernetes_programs()
     clear_home(home)
     for name in ("kube", "conf", "work"):

@@ -113,6 +113,7 @@ public class TaskLog extends SparkListener {
       task.put("run_ms", Long.valueOf(metrics.executorRunTime()));
       task.put("cpu_ns", Long.valueOf(metrics.executorCpuTime()));
       task.put("remote_bytes", Long.valueOf(metrics.shuffleReadMetrics().remoteBytesRead()));
+      task.put("read_records", Long.valueOf(metrics.inputMetrics().recordsRead()));
       task.put("written_bytes", Long.valueOf(metrics.outputMetrics().bytesWritten()));
     }
     tasks.add(task);

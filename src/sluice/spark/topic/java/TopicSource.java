@@ -12,7 +12,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * An embedded topic as a source and sink of Spark's second interface. Python plans and commits (see Planner); tasks read
  * and write Parquet.
  *
- * Options to read: "path", "consumer" and "control" as Python's TopicReader takes them, "schema" the topic's as Spark's
+ * Options to read: "path", "name", "consumer" and "control" as Python's TopicReader takes them, "schema" the topic's as Spark's
  * JSON. To write: "path", "producer", and for a batch of its own its "batch".
  * Compiled by Janino, which knows neither lambdas nor inferred type arguments nor static methods of interfaces, and
  * needs casts where a return type is narrowed.

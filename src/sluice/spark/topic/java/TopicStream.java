@@ -24,6 +24,7 @@ final class TopicStream implements MicroBatchStream, SupportsAdmissionControl, S
     this.schema = schema;
     ObjectNode opening = call("open");
     opening.put("path", path);
+    opening.put("name", options.get("name"));
     opening.put("consumer", options.get("consumer"));
     opening.put("control", options.get("control"));
     Planner.ask(opening);

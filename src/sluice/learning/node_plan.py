@@ -1,0 +1,53 @@
+"""From a plan by epochs to what is requested now, where instances take their time to come or cannot be had. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sluice.model import InstanceMix, NodeTypeMetrics
+
+OVERDUE = 3.0
+"""Times the usual start-up time: then what was requested does not count as coming any more."""
+LEAST_PATIENCE_S = 60.0
+
+NodeTypes = Mapping[str, NodeTypeMetrics]
+
+
+def unavailable(types: NodeTypes) -> frozenset[str]:
+    """Sizes that cannot be started now."""
+    return frozenset(name for name, one in types.items() if not one.available)
+
+
+def lacking(requested: InstanceMix, running: InstanceMix) -> InstanceMix:
+    """What was requested and is not there."""
+    return {size: count - running.get(size, 0) for size, count in requested.items() if count > running.get(size, 0)}
+
+
+def expected_mix(
+    requested: InstanceMix | None, running: InstanceMix, types: NodeTypes, waited_s: float | None
+) -> InstanceMix:
+    """What there is to plan with: the mix requested last while it can still come, else the one that runs."""
+    if not requested or waited_s is None:
+        return running
+    missing = lacking(requested, running)
+    if not missing or any(size not in types or not types[size].available for size in missing):
+        return running
+    slowest_s = max(types[size].start_s for size in missing)
+    return requested if 0 <= waited_s <= max(LEAST_PATIENCE_S, OVERDUE * slowest_s) else running
+
+
+def ahead_of_time(mixes: Sequence[InstanceMix], begins_s: Sequence[float], start_s: Mapping[str, float]) -> InstanceMix:
+    """Of every size the most that a later epoch needs which begins before an instance of it, requested now, comes.
+
+    `begins_s` says in how many seconds each epoch begins; the first has begun.
+    """
+    wanted: InstanceMix = {}
+    for mix, begins in zip(mixes[1:], begins_s[1:], strict=True):
+        for size, count in mix.items():
+            if begins <= start_s.get(size, 0.0):
+                wanted[size] = max(wanted.get(size, 0), count)
+    return wanted
+
+
+def most_of_both(one: InstanceMix, other: InstanceMix) -> InstanceMix:
+    return {size: max(one.get(size, 0), other.get(size, 0)) for size in {**one, **other}}

@@ -1,0 +1,257 @@
+"""As many nodes of every type as are wanted: started, measured, drained and stopped, and started again when lost.
+
+Providers may take a minute for an answer, so they are asked in threads; `tick` collects what came of it. A type whose
+start failed or is overdue is not available for a while, which doubles every time; whoever plans does without it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sluice.errors import SluiceError
+from sluice.model import NodeType, NodeTypeMetrics
+from sluice.spark.nodes.provider import NodeProvider, WorkerNode
+
+FIRST_PAUSE_S = 30.0
+LONGEST_PAUSE_S = 600.0
+LEAST_PATIENCE_S = 60.0
+OVERDUE = 3.0
+"""Times the usual start-up time: then a node that was started has not come in time."""
+LIST_EVERY_S = 2.0
+ABSENT_S = 30.0
+MOST_AT_ONCE = 8
+
+
+class Drain(Protocol):
+    """Whether a node that is to go has nothing to do any more; called every tick until it says so."""
+
+    def __call__(self, node: WorkerNode) -> bool: ...
+
+
+@dataclass
+class _Start:
+    """Nodes of one type that were asked for; `nodes` once the provider has answered."""
+
+    type: str
+    since_s: float
+    answer: Future[WorkerNode]
+    node: WorkerNode | None = None
+
+
+@dataclass
+class _Availability:
+    start_s: float
+    failures: int = 0
+    until_s: float = 0.0
+
+
+@dataclass
+class NodePool:
+    """Called by one thread. `now_s` and `executor` are for tests; `most` bounds all nodes together."""
+
+    provider: NodeProvider
+    most: int | None = None
+    now_s: Callable[[], float] = time.monotonic
+    executor: Executor = field(default_factory=lambda: ThreadPoolExecutor(MOST_AT_ONCE, thread_name_prefix="nodes"))
+
+    def __post_init__(self) -> None:
+        self.types: dict[str, NodeType] = {one.name: one for one in self.provider.types()}
+        self._known = {name: _Availability(one.start_s) for name, one in self.types.items()}
+        self._starts: list[_Start] = []
+        self.ready: dict[str, WorkerNode] = {}
+        """By name: nodes whose executor has come, those that drain left out."""
+        self.draining: dict[str, WorkerNode] = {}
+        self._stops: dict[str, tuple[WorkerNode, Future[None]]] = {}
+        self._listed_s = float("-inf")
+        self._events: list[str] = []
+        self._absent_since_s: dict[str, float] = {}
+
+    def begin(self, counts: Mapping[str, int]) -> None:
+        """The first nodes; whatever keeps one of them from starting is raised: there is nothing to run on without.
+
+        Nodes that a run which was killed has left behind are used, those of other types stopped.
+        """
+        left = dict(counts)
+        for node in self.provider.list():
+            if left.get(node.type, 0) > 0:
+                left[node.type] -= 1
+                known: Future[WorkerNode] = Future()
+                known.set_result(node)
+                self._starts.append(_Start(node.type, self.now_s(), known))
+            else:
+                self._stop(node)
+        for name, count in left.items():
+            for _ in range(count):
+                if not self._try_start(name):
+                    raise SluiceError(f"{sum(counts.values())} nodes are needed to begin with, {self.most} are allowed")
+        for start in self._starts:
+            start.node = start.answer.result()
+
+    def reconcile(self, missing: Mapping[str, int], release: Collection[str] = ()) -> None:
+        """Request nodes until so many of every type are to come; drain those that the caller gives nothing to do."""
+        for name in release:
+            if (node := self.ready.pop(name, None)) is not None:
+                self.draining[name] = node
+                self._events.append(f"node {name} drains: no instance is on it")
+        for name, count in missing.items():
+            for _ in range(count - self.coming(name)):
+                if not self._try_start(name):
+                    break
+
+    def coming(self, type_name: str) -> int:
+        """Nodes of a type that were requested and have not joined."""
+        return sum(start.type == type_name for start in self._starts)
+
+    def paid(self, type_name: str) -> int:
+        """Those that somebody pays for: from the provider's answer until it has stopped them."""
+        nodes = [*self.ready.values(), *self.draining.values(), *(node for node, _ in self._stops.values())]
+        nodes += [start.node for start in self._starts if start.node is not None]
+        return sum(node.type == type_name for node in nodes)
+
+    @property
+    def is_releasing(self) -> bool:
+        return bool(self.draining or self._stops)
+
+    def is_available(self, type_name: str) -> bool:
+        return self.now_s() >= self._known[type_name].until_s
+
+    def metrics(self) -> dict[str, NodeTypeMetrics]:
+        return {
+            name: NodeTypeMetrics(
+                nodes=self.paid(name),
+                price_per_hour=kind.price_per_hour,
+                start_s=self._known[name].start_s,
+                available=self.is_available(name),
+            )
+            for name, kind in self.types.items()
+        }
+
+    def tick(self, hosts: Collection[str], is_drained: Drain) -> tuple[str, ...]:
+        """`hosts` are those of the executors there are; a sentence for everything that happened."""
+        self._collect_starts(hosts)
+        self._collect_stops()
+        self._find_lost()
+        self._find_absent(hosts)
+        for name, node in list(self.draining.items()):
+            if node.host not in hosts or is_drained(node):
+                self._stop(self.draining.pop(name))
+        said, self._events = tuple(self._events), []
+        return said
+
+    def close(self) -> None:
+        """Stop every node, those still to come among them."""
+        for start in self._starts:
+            start.answer.cancel()
+        for node in [*self.ready.values(), *self.draining.values()]:
+            self._stop(node)
+        self.ready, self.draining = {}, {}
+        for start in self._starts:
+            if not start.answer.cancelled():
+                try:
+                    self._stop(start.answer.result())
+                except SluiceError:
+                    continue
+        self._starts = []
+        for _, stop in self._stops.values():
+            stop.exception()
+        self._stops = {}
+        self.executor.shutdown()
+
+    def _try_start(self, type_name: str) -> bool:
+        total = len(self._starts) + len(self.ready) + len(self.draining)
+        if not self.is_available(type_name) or (self.most is not None and total >= self.most):
+            return False
+        self._starts.append(
+            _Start(type_name, self.now_s(), self.executor.submit(lambda: self.provider.start(type_name, 1)[0]))
+        )
+        self._events.append(f"node of type {type_name} requested")
+        return True
+
+    def _collect_starts(self, hosts: Collection[str]) -> None:
+        for start in list(self._starts):
+            if start.node is None and start.answer.done():
+                error = start.answer.exception()
+                if error is not None:
+                    self._starts.remove(start)
+                    self._failed(start.type, f"did not start: {_one_line(error)}")
+                    continue
+                start.node = start.answer.result()
+            waited_s = self.now_s() - start.since_s
+            if start.node is not None and start.node.host in hosts:
+                self._starts.remove(start)
+                self._came(start.node, waited_s)
+            elif waited_s > self._patience_s(start.type):
+                self._overdue(start, waited_s)
+
+    def _came(self, node: WorkerNode, waited_s: float) -> None:
+        known = self._known[node.type]
+        known.start_s, known.failures, known.until_s = waited_s, 0, 0.0
+        self.ready[node.name] = node
+        self._events.append(f"node {node.name} joined after {waited_s:.0f} s")
+
+    def _overdue(self, start: _Start, waited_s: float) -> None:
+        """It may come yet: it stays requested, and others of its type are not tried until it does."""
+        known = self._known[start.type]
+        if known.until_s <= self.now_s():
+            self._failed(start.type, f"did not come within {waited_s:.0f} s")
+
+    def _patience_s(self, type_name: str) -> float:
+        return max(LEAST_PATIENCE_S, OVERDUE * self._known[type_name].start_s)
+
+    def _failed(self, type_name: str, why: str) -> None:
+        known = self._known[type_name]
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**known.failures)
+        known.failures += 1
+        known.until_s = self.now_s() + pause_s
+        self._events.append(f"node of type {type_name} {why}; tried again in {pause_s:.0f} s")
+
+    def _find_lost(self) -> None:
+        if self.now_s() - self._listed_s < LIST_EVERY_S:
+            return
+        self._listed_s = self.now_s()
+        try:
+            there = {node.name for node in self.provider.list()}
+        except SluiceError as error:
+            self._events.append(f"nodes not listed: {error}")
+            return
+        for name in [name for name in self.ready if name not in there]:
+            del self.ready[name]
+            self._events.append(f"node {name} was lost")
+        for name in [name for name in self.draining if name not in there]:
+            del self.draining[name]
+        for start in [one for one in self._starts if one.node is not None and one.node.name not in there]:
+            self._starts.remove(start)
+            self._failed(start.type, "ended before it joined")
+
+    def _find_absent(self, hosts: Collection[str]) -> None:
+        """A node whose executor died gets another one from its worker; one that gets none is of no use."""
+        now_s = self.now_s()
+        absent = [name for name, node in self.ready.items() if node.host not in hosts]
+        self._absent_since_s = {name: self._absent_since_s.get(name, now_s) for name in absent}
+        for name in absent:
+            if now_s - self._absent_since_s[name] > ABSENT_S:
+                self._events.append(f"node {name} has had no executor for {ABSENT_S:.0f} s")
+                self._stop(self.ready.pop(name))
+
+    def _stop(self, node: WorkerNode) -> None:
+        self._stops[node.name] = (node, self.executor.submit(self.provider.stop, node))
+
+    def _collect_stops(self) -> None:
+        for name, (node, stop) in list(self._stops.items()):
+            if not stop.done():
+                continue
+            del self._stops[name]
+            if (error := stop.exception()) is not None:
+                self._events.append(f"node {name} was not stopped: {_one_line(error)}; tried again")
+                self.draining[name] = node
+            else:
+                self._events.append(f"node {name} stopped")
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if isinstance(error, SluiceError) else f"{type(error).__name__}: {text}"
