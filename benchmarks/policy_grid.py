@@ -4,8 +4,8 @@ python -m benchmarks.policy_grid [--part thesis|drawn|ablation|sensitivity] [--l
 
 Every finished run is a line of the file, so the same command goes on where it was stopped; the clairvoyant plan of a
 case is made once. Cost is slots over those of that plan, late the share of time above 30 s; the plan is run as well, to
-see how far it keeps its word. The policy was developed on `dev`; `held-out` was looked at once, at the end. Decision
-times: `benchmarks.policies`.
+see how far it keeps its word. The policy was developed on `dev`; `held-out` is to be looked at once. Decision times:
+`benchmarks.policies`.
 """
 
 from __future__ import annotations
