@@ -21,6 +21,8 @@ class TaskSpeeds:
     _run_s: dict[Key, float] = field(default_factory=dict)
     _tasks: dict[Key, int] = field(default_factory=dict)
     _smooth: dict[Key, float] = field(default_factory=dict)
+    _warm: set[Key] = field(default_factory=set)
+    """Those that have read something before: in its first window an executor loads classes and compiles."""
     window: dict[Key, float] = field(default_factory=dict)
     """Of the last window alone."""
     task_s: dict[Key, float] = field(default_factory=dict)
@@ -42,10 +44,12 @@ class TaskSpeeds:
         self.window = {key: records / self._run_s[key] for key, records in read.items()}
         self.task_s = {key: self._run_s[key] / self._tasks[key] for key in self.window if self._tasks[key]}
         for key, speed in self.window.items():
-            before = self._smooth.get(key, speed)
-            self._smooth[key] = before + SMOOTHING * (speed - before)
+            if key in self._warm:
+                before = self._smooth.get(key, speed)
+                self._smooth[key] = before + SMOOTHING * (speed - before)
+        self._warm |= self.window.keys()
         self._records, self._run_s, self._tasks = {}, {}, {}
 
     def of(self, operator: str) -> dict[str, float]:
-        """Executor -> records/s of a slot, smoothed over windows."""
+        """Executor -> records/s of a slot, smoothed over windows but the first; none of an executor that is new."""
         return {executor: speed for (name, executor), speed in self._smooth.items() if name == operator}
