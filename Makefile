@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark.jsa
-PARALLEL := $(BIN)/pytest -n 2 --dist worksteal
+PARALLEL := $(BIN)/pytest -n 2 --dist loadfile
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
