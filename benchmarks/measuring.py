@@ -98,13 +98,14 @@ class Speed:
 
 
 def speed_of(done_records: Callable[[], int], total: int, used_cpu_s: Callable[[], float] = cpu_s) -> Speed:
-    """From the moment a third is done to the end."""
-    marks = []
+    """From the moment a third is done to the end; from the beginning if all came at once."""
+    marks = [(0, time.monotonic(), used_cpu_s())]
     for share in (1 / 3, 1.0):
         while (done := done_records()) < total * share:
             time.sleep(0.1)
         marks.append((done, time.monotonic(), used_cpu_s()))
-    (first, began_s, began_cpu_s), (last, ended_s, ended_cpu_s) = marks
+    last, ended_s, ended_cpu_s = marks.pop()
+    first, began_s, began_cpu_s = next(mark for mark in reversed(marks) if mark[0] < last)
     moved = last - first
     return Speed(moved / (ended_s - began_s), (ended_cpu_s - began_cpu_s) / moved * 1e6)
 

@@ -27,8 +27,8 @@ from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import open_session
 from sluice.spark.topic import Topic
 
-CHECKED = ("q1", "q5", "q8")
-"""A running count changes its output and cannot be written to files."""
+CHECKED = ("q5", "q8")
+"""A running count changes its output and cannot be written to files; q1 has too many results to compare them all."""
 REST_S = 3.0
 
 Rows = Counter[tuple[float, ...]]
