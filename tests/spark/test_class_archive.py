@@ -88,3 +88,13 @@ def test_where_nothing_can_be_written_there_is_none(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path / "file"))
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
     assert not made().java_options()
+
+
+def test_the_oldest_makes_room_for_the_next(cache: Path) -> None:
+    folder = made().path.parent
+    folder.mkdir(parents=True)
+    for age in range(5):
+        (folder / f"spark-{age}.jsa").write_text("classes")
+        os.utime(folder / f"spark-{age}.jsa", (1_000 - age, 1_000 - age))
+    made().java_options()
+    assert sorted(path.name for path in folder.iterdir()) == ["spark-0.jsa", "spark-1.jsa"]

@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +22,8 @@ SILENT = "-Xlog:disable"
 """About an archive that does not fit Java would talk on the output of whoever started it."""
 PATIENCE_S = 60.0
 ABANDONED_S = 3600.0
+MOST_KEPT = 3
+"""Of 180 MB each: every environment with a Spark of its own has another."""
 OTHERS = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare")
 
 
@@ -63,10 +66,14 @@ class ClassArchive:
             self._written.unlink(missing_ok=True)
 
     def _sweep(self) -> None:
-        """What processes that were killed have left may be incomplete."""
-        for left in self.path.parent.glob(f"{self.path.name}.*"):
-            if time.time() - left.stat().st_mtime > ABANDONED_S:
-                left.unlink(missing_ok=True)
+        """What processes that were killed have left may be incomplete; the oldest make room for the one to come."""
+        with suppress(OSError):  # others sweep, too
+            for left in self.path.parent.glob(f"{self.path.name}.*"):
+                if time.time() - left.stat().st_mtime > ABANDONED_S:
+                    left.unlink(missing_ok=True)
+            complete = sorted(self.path.parent.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime)
+            for old in complete[: len(complete) - MOST_KEPT + 1]:
+                old.unlink(missing_ok=True)
 
 
 def _stamp(path: Path) -> str:
