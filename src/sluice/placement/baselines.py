@@ -96,10 +96,11 @@ class Odrp:
     )
     joint: bool = parameter(False, "choose the parallelism as well, up to all slots, instead of placing what is given")
     hop_share: float = parameter(0.1, "delay of an edge between workers, as a share of the longest execution time")
-    timeout_s: float = parameter(60.0, "return the best plan so far after this time")
+    effort: float = parameter(60.0, "work until the best plan so far is returned: about a second each on an idle core")
+    timeout_s: float = parameter(300.0, "return the best plan so far after this time")
 
     def __post_init__(self) -> None:
-        for name in ("hop_share", "timeout_s"):
+        for name in ("hop_share", "effort", "timeout_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
 
@@ -110,7 +111,7 @@ class Odrp:
         if request.tasks > request.cluster.slots and not self.joint:
             return PlacementResult.no_room(request)
         programme = _Programme(request, self.joint, self.hop_share)
-        status, tasks, solver = programme.solve(WEIGHTS[self.objective], self.timeout_s)
+        status, tasks, solver = programme.solve(WEIGHTS[self.objective], self.effort, self.timeout_s)
         if tasks is None:
             return PlacementResult(placement=None, reason=f"odrp: the solver found no plan: {status}")
         final = _with_parallelism(request, {name: sum(row) for name, row in tasks.items()})
@@ -176,13 +177,18 @@ class _Programme:
         held = self.request.pinned.of(name) if self.request.pinned else {}
         return [held.get(worker.name, 0) for worker in self.request.cluster.workers]
 
-    def solve(self, weights: tuple[int, int, int], timeout_s: float) -> tuple[str, dict[str, list[int]] | None, Any]:
+    def solve(
+        self, weights: tuple[int, int, int], effort: float, timeout_s: float
+    ) -> tuple[str, dict[str, list[int]] | None, Any]:
         remote = {edge.ends: self._remote_share(*edge.ends) for edge in self.request.graph.edges}
         response, traffic, slots = weights
         self.model.minimize(
             response * self._response_time(remote) + traffic * self._traffic(remote) + slots * self._slots_used()
         )
         solver = self._cp.CpSolver()
+        # the solver's own count of its work, in one order: the same plan on a busy machine
+        solver.parameters.max_deterministic_time = effort
+        solver.parameters.interleave_search = True
         solver.parameters.max_time_in_seconds = timeout_s
         solver.parameters.num_workers = 2
         solver.parameters.random_seed = 0
