@@ -179,9 +179,7 @@ class Capsys:
             run = measure(query, cluster, rate, placement, 0)
             shares[name] = run.throughput_share
             label = "caps" if name == "caps" else f"odrp {name}"
-            stopped = (
-                "" if name == "caps" or "optimal" in placed.reason else "stopped at its limit, not proven optimal"
-            )
+            stopped = "" if name == "caps" or "optimal" in placed.reason else "stopped at its limit, not proven optimal"
             rows += [
                 figure(
                     f"{label}: throughput",
