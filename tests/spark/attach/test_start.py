@@ -1,6 +1,9 @@
 """What `attach` opens, keeps and closes, with everything of Spark replaced."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -78,6 +81,34 @@ def test_a_port_that_is_taken_leaves_no_journal_open(spark, monkeypatch, tmp_pat
         taken.close()
     assert closed == ["journal.jsonl"]
     assert module._attached == {}
+
+
+def test_of_two_threads_that_attach_at_once_one_is_refused(spark, monkeypatch):
+    """Old code let both in: each saw no other while both counted executors."""
+    both_are_in = threading.Barrier(2)
+    let_go = threading.Event()
+
+    def meet():
+        with suppress(threading.BrokenBarrierError):
+            both_are_in.wait(0.3)
+
+    monkeypatch.setattr(module.ClusterExecutors, "present", lambda _: meet() or [])
+    monkeypatch.setattr(module.Attachment, "_watch", lambda _: let_go.wait())
+
+    def try_to_attach():
+        try:
+            return attach(spark)
+        except BadInputError as error:
+            return str(error)
+
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            found = [one.result() for one in [threads.submit(try_to_attach) for _ in range(2)]]
+    finally:
+        let_go.set()
+        module._attached.clear()
+    refused = [one for one in found if isinstance(one, str)]
+    assert refused == ["application 'app-1' is attached already; detach() the first before the next"]
 
 
 def test_a_policy_with_sizes_is_refused(spark):

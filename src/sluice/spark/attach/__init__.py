@@ -6,13 +6,14 @@ is restarted. Whatever goes wrong here ends the scaling, never the job.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from sluice import __version__
 from sluice.control.decider import Decider
@@ -57,9 +58,24 @@ CYCLES_IN_MEMORY = 2000
 """Kept of an attachment without a journal: some five hours of the default interval."""
 _attached: dict[str, Attachment] = {}
 """Application id -> who scales it: there can be one."""
+P = ParamSpec("P")
+R = TypeVar("R")
+_one_at_a_time = threading.Lock()
+
+
+def one_at_a_time(attach: Callable[P, R]) -> Callable[P, R]:
+    """Of two threads that attach to one application, the second is to find the first."""
+
+    @functools.wraps(attach)
+    def attach_alone(*args: P.args, **kwargs: P.kwargs) -> R:
+        with _one_at_a_time:
+            return attach(*args, **kwargs)
+
+    return attach_alone
 
 
 @reads_configuration
+@one_at_a_time
 def attach(
     spark: SparkSession,
     policy: str | Policy = DEFAULT_POLICY,
