@@ -127,9 +127,9 @@ def show(results: Results) -> None:
     for first in range(0, len(rows), number):
         found = spearmanr(costs[first : first + number], rates[first : first + number]).statistic
         print(f"round {first // number}: rank correlation {found:.2f}")
-    by_plan = {case.partition(" ")[2]: [] for case in results.found}
+    by_plan: dict[str, list[tuple[float, float]]] = {}
     for case, row in results.found.items():
-        by_plan[case.partition(" ")[2]].append((row["cost"], row["records_per_s"]))
+        by_plan.setdefault(case.partition(" ")[2], []).append((row["cost"], row["records_per_s"]))
     means = np.array([np.mean(found, axis=0) for found in by_plan.values()])
     print(f"means of plans: rank correlation {spearmanr(means[:, 0], means[:, 1]).statistic:.2f}")
     print(f"{len(rows)} measurements of {len(plans())} plans, {min(rates)} to {max(rates)} records/s")
