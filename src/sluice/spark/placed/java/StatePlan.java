@@ -10,8 +10,9 @@ import java.util.TreeMap;
 import java.util.UUID;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkContext;
-import org.apache.spark.SparkEnv;
 import org.apache.spark.scheduler.ExecutorCacheTaskLocation;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.classic.StreamingQueryManager;
 import org.apache.spark.sql.execution.streaming.state.StateStoreCoordinatorRef;
 import org.apache.spark.sql.execution.streaming.state.StateStoreId;
 import org.apache.spark.sql.execution.streaming.state.StateStoreProviderId;
@@ -32,6 +33,7 @@ final class StatePlan {
   private String[] workers;
   private String root;
   private JsonNode stores;
+  private StateStoreCoordinatorRef coordinator;
 
   private StatePlan(String run) {
     this.run = UUID.fromString(run);
@@ -44,6 +46,7 @@ final class StatePlan {
       runs.put(run, plan);
       dropOldest(runs.keySet().iterator(), runs.size() - KEPT_RUNS);
     }
+    plan.coordinator = ((StreamingQueryManager) SparkSession.active().streams()).stateStoreCoordinator();
     plan.workers = workers;
     plan.stores = (JsonNode) state.get("stores");
     plan.root = qualified(((JsonNode) state.get("folder")).asText());
@@ -84,7 +87,6 @@ final class StatePlan {
 
   private void report(long batch, String[] planned) {
     String[] places = Living.instead(planned, workers);
-    StateStoreCoordinatorRef coordinator = StateStoreCoordinatorRef.forExecutor(SparkEnv.get());
     Iterator operators = stores.fieldNames();
     while (operators.hasNext()) {
       String operator = (String) operators.next();
