@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import spearmanr
 
-from benchmarks.placed_load import Backlog, engine_on, measured, plan_cost, warm_up
+from benchmarks.placed_load import engine_on, measured, plan_cost, warm_up
 from benchmarks.placed_workers import Results, Workers, workers
 from sluice import Pipeline
 from sluice.control.engine import wait
+from sluice.lab.backlog import Backlog
 from sluice.lab.spark_placing import HOT, ROOM, hot_worker
 from sluice.model import Placement, Target
 from sluice.placement.planner import observed_unit_costs
