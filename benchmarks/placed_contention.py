@@ -1,6 +1,6 @@
 """Does CAPS' cost predict throughput on real workers? All plans of a small query, measured without pacing.
 
-    python -m benchmarks.placed_contention [--seconds 7] [--rounds 2] [--out placed-contention.json]
+    python -m benchmarks.placed_contention [--seconds 5] [--rounds 3] [--out placed-contention.json]
 
 Three workers of three slots with a third of a core each. A heavy operator and a light one of three instances each are
 put on them in every distinct way, one live change after the other, with a backlog to read. The rate of the slower
@@ -20,10 +20,11 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import spearmanr
 
-from benchmarks.placed_load import Backlog, engine_on, measured, plan_cost, warm_up
+from benchmarks.placed_load import engine_on, measured, plan_cost, warm_up
 from benchmarks.placed_workers import Results, Workers, workers
 from sluice import Pipeline
 from sluice.control.engine import wait
+from sluice.lab.backlog import Backlog
 from sluice.lab.spark_placing import HOT, ROOM, hot_worker
 from sluice.model import Placement, Target
 from sluice.placement.planner import observed_unit_costs
@@ -71,8 +72,8 @@ def target(names: list[str], plan: Plan) -> Target:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=7.0, help="measured at every plan")
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=5.0, help="measured at every plan")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("placed-contention.json"))
     given = parser.parse_args()
     results = Results(given.out)
@@ -123,6 +124,15 @@ def measure_all(
 def show(results: Results) -> None:
     rows = list(results.found.values())
     rates, costs = [row["records_per_s"] for row in rows], [row["cost"] for row in rows]
+    number = len(plans())
+    for first in range(0, len(rows), number):
+        found = spearmanr(costs[first : first + number], rates[first : first + number]).statistic
+        print(f"round {first // number}: rank correlation {found:.2f}")
+    by_plan: dict[str, list[tuple[float, float]]] = {}
+    for case, row in results.found.items():
+        by_plan.setdefault(case.partition(" ")[2], []).append((row["cost"], row["records_per_s"]))
+    means = np.array([np.mean(found, axis=0) for found in by_plan.values()])
+    print(f"means of plans: rank correlation {spearmanr(means[:, 0], means[:, 1]).statistic:.2f}")
     print(f"{len(rows)} measurements of {len(plans())} plans, {min(rates)} to {max(rates)} records/s")
     print(f"rank correlation of cost and throughput {spearmanr(costs, rates).statistic:.2f}")
     by_cost = {cost: float(np.mean([r for r, c in zip(rates, costs, strict=True) if c == cost])) for cost in set(costs)}

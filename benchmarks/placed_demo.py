@@ -1,6 +1,6 @@
 """The pipeline of the demo (WordCount) in one process and on three workers: throughput, and what a rescale costs.
 
-    python -m benchmarks.placed_demo [--seconds 15] [--out placed-demo.json]
+    python -m benchmarks.placed_demo [--seconds 12] [--rounds 2] [--out placed-demo.json]
 
 No pacing, the same parallelism and a backlog in both; the workers are processes of this machine without a limit, so it
 shows what distribution costs, not what it gains. A rescale is live; `gap` is the longest time between two batches
@@ -116,22 +116,26 @@ def run(case: str, seconds: float) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=15.0)
+    parser.add_argument("--seconds", type=float, default=12.0)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("placed-demo.json"))
-    parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
+    parser.add_argument("--case", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.case:
-        Results(given.out).add(given.case, run(given.case, given.seconds))
+        Results(given.out).add(given.case, run(given.case.rpartition(" ")[0], given.seconds))
         return
-    for case in CASES:
+    for case in (f"{case} {number}" for number in range(given.rounds) for case in CASES):
         if case not in Results(given.out):
             # a Spark session of another master needs a process of its own
             command = [sys.executable, "-m", "benchmarks.placed_demo", "--case", case]
             subprocess.run([*command, "--out", str(given.out), "--seconds", str(given.seconds)], check=True)
     found = Results(given.out).found
-    here = found[CASES[0]]["records_per_s"]
     for case in CASES[1:]:
-        print(f"{case}: {found[case]['records_per_s'] / here:.2f} of the throughput of one process")
+        shares = [
+            found[f"{case} {number}"]["records_per_s"] / found[f"{CASES[0]} {number}"]["records_per_s"]
+            for number in range(given.rounds)
+        ]
+        print(f"{case}: {[round(one, 2) for one in shares]} of the throughput of one process")
 
 
 if __name__ == "__main__":

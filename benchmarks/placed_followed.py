@@ -36,7 +36,7 @@ from sluice.placement import placers
 from sluice.protocol import policies
 from sluice.spark.cluster import lifecycle, standalone
 from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.pipeline.folders import Folders, last_batches
+from sluice.spark.pipeline.folders import last_batches
 from sluice.spark.pipeline.job import SparkJob
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.placed.cluster import PLACED_SETTINGS, SETTINGS
@@ -139,11 +139,12 @@ def drive(query: str, folder: Path, master: str, batches: int, seconds: float) -
             reviewer=review,
             should_stop=lambda: (folder / "no-more-kills").exists() and (batches_done(root) >= batches or feed.is_done),
         )
+        done = batches_done(root)
         job = job_of(answer, paced=False)
         last = SparkEngine(job.pipeline, root, spark=spark, master=master, places=True)
         last.start(Target(parallelism=dict.fromkeys(last.graph.names, 2)))
         rows = finish_query(answer, job, last, root, blocks)
-    (folder / "answer.json").write_text(json.dumps({"rows": rows, "batches": batches_done(root)}))
+    (folder / "answer.json").write_text(json.dumps({"rows": rows, "batches": done}))
 
 
 def batches_done(root: Path) -> int:
@@ -165,18 +166,17 @@ def measure(query: str, folder: Path, batches: int, kills: int, seconds: float) 
         while first.poll() is None and not (folder / "kill-driver").exists():
             time.sleep(0.5)
         if first.poll() is not None:
-            return {"error": "the driver ended too soon"}
+            raise SystemExit(f"{query}: the driver ended too soon")
         os.killpg(first.pid, signal.SIGKILL)
         first.wait()
-        before = Folders(folder / "work").load()
         again_s = time.monotonic()
         second = subprocess.Popen(command, start_new_session=True)
         while second.poll() is None and len(read_runs(folder)) < 2:
             time.sleep(0.5)
         resumed_s = time.monotonic() - again_s
         (folder / "driver-is-back").touch()
-        if second.wait() or before is None:
-            return {"error": f"the second driver ended with {second.returncode}"}
+        if second.wait():
+            raise SystemExit(f"{query}: the second driver ended with {second.returncode}")
     finally:
         over.set()
         killer.join()
@@ -188,15 +188,16 @@ def counted(folder: Path) -> dict[str, Any]:
     runs = read_runs(folder)
     seen = [cycle.observation.placement for run in runs for cycle in run.cycles if cycle.observation.placement]
     placed, followed = sum(one.placed for one in seen), sum(one.followed for one in seen)
+    displaced = sum(one.displaced for one in seen)
     answer = json.loads((folder / "answer.json").read_text())
     end = runs[-1].end
     return {
         "batches": answer["batches"],
         "placed_tasks": placed,
         "followed": followed,
-        "displaced": sum(one.displaced for one in seen),
+        "displaced": displaced,
         "followed_share": round(followed / placed, 4),
-        "followed_share_where_the_executor_lived": round(followed / (placed - sum(one.displaced for one in seen)), 4),
+        "followed_share_where_the_executor_lived": round(followed / (placed - displaced), 4),
         "rescales": sum(report.result.is_action for run in runs for report in run.reports),
         "rows_equal": answer["rows"],
         "lost": end.records.lost if end else None,

@@ -6,10 +6,8 @@ far ahead of the one that limits the query.
 
 from __future__ import annotations
 
-import itertools
-import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import pyarrow as pa
 from benchmarks.placed_workers import Workers
 from sluice import Pipeline
 from sluice.control.engine import wait
+from sluice.lab.backlog import Backlog
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.spark_placing import worker_load
 from sluice.model import Observation, Placement, Target
@@ -29,46 +28,10 @@ from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.feed import Feed
 from sluice.spark.pipeline.job import SparkJob
 from sluice.spark.pipeline.query import QuerySettings
-from sluice.spark.topic.interface import RecordLog, open_log
 
 EVENTS_PER_BLOCK = 20_000
 BLOCK_S = 2.0
 START_S = 1_800_000_000.0
-Make = Callable[[int], Mapping[str, pa.Table]]
-
-
-class Backlog:
-    """Keeps so many records waiting at the sources that they never run out: block after block, as they are read."""
-
-    def __init__(self, make: Make, readers: Mapping[str, str], most_waiting: int) -> None:
-        self._make = make
-        self._readers = readers
-        self._most = most_waiting
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def start(self, topics: Mapping[str, str]) -> None:
-        logs = {source: open_log(locator) for source, locator in topics.items()}
-        self._thread = threading.Thread(target=self._run, args=(logs,), daemon=True)
-        self._thread.start()
-
-    def check(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-
-    def _run(self, logs: Mapping[str, RecordLog]) -> None:
-        for number in itertools.count():
-            for source, table in self._make(number).items():
-                logs[source].append(table.cast(logs[source].schema), producer="bench", batch_id=number)
-            while min(logs[source].lag_records(reader) for source, reader in self._readers.items()) > self._most:
-                if self._over.wait(0.05):
-                    return
-            if self._over.is_set():
-                return
 
 
 def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> Backlog:
@@ -86,7 +49,7 @@ def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated
             kept[source] = generate(number * count, count, START_S + number * BLOCK_S, 1)
         return dict(kept)
 
-    return Backlog(make, readers(job.pipeline), 3 * events_per_block)
+    return Backlog(make, readers(job.pipeline), 12 * events_per_block)
 
 
 def readers(pipeline: Pipeline) -> dict[str, str]:

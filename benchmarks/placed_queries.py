@@ -57,7 +57,7 @@ def measure(there: Workers, query: str, events: int, changes: int) -> dict[str, 
     )
     random = np.random.default_rng(1)
     engine.start(random_target(there.names, engine.graph.names, random))
-    placed = followed = moved = 0
+    moved = 0
     for number, block in enumerate(blocks):
         append_block(engine, block, number)
         wait(engine, 0.3)
@@ -66,15 +66,13 @@ def measure(there: Workers, query: str, events: int, changes: int) -> dict[str, 
             moved += "state partitions" in (
                 engine.reconcile(random_target(there.names, engine.graph.names, random)).detail or ""
             )
-    rows = finish_query(answer, job, engine, root, blocks)
-    assert engine.worker_side is not None
     seen = engine.observe().placement
-    if seen is not None:
-        placed, followed = seen.placed, seen.followed
+    assert seen is not None
+    rows = finish_query(answer, job, engine, root, blocks)
     return {
         "rows_equal": rows,
-        "tasks": placed,
-        "followed": followed,
+        "tasks": seen.placed,
+        "followed": seen.followed,
         "changes_that_moved_state": moved,
         "seconds": round(time.monotonic() - began_s),
     }

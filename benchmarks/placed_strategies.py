@@ -1,23 +1,21 @@
-"""CAPS against Spark's own scheduling, evenly, random filling (default) and ODRP: what each lets real workers sustain.
+"""CAPS against Spark's own scheduling, random, evenly, Flink's default and ODRP: what each lets real workers sustain.
 
     python -m benchmarks.placed_strategies [--queries q5,q8,inference] [--runs 5] [--out placed-strategies.json]
 
 Three workers of four slots with a third of a core each, no pacing, a backlog at the sources, bounded topics in between
-(CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. One application per query:
-plans change live; Spark's own scheduling has queries of its own in it, with Spark's own locality wait. Every measured
-plan is kept in --out, and another call goes on with the next one.
+(CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. One application for all:
+plans change live; Spark's own scheduling has queries of its own in it, with Spark's own locality wait. `random` puts
+every instance into any free slot. Every measured plan is kept in --out, and another call goes on with the next one.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from benchmarks.placed_load import (
     Window,
@@ -33,6 +31,7 @@ from benchmarks.placed_load import (
 )
 from benchmarks.placed_workers import Results, Workers, workers
 from sluice.control.engine import wait
+from sluice.lab.bench.statistics import estimate
 from sluice.model import Placement, Target
 from sluice.placement import placers
 from sluice.placement.planner import UnitCosts
@@ -40,7 +39,9 @@ from sluice.spark.internals import context_of
 from sluice.spark.pipeline.engine import SparkEngine
 
 WORKERS, SLOTS, CPUS = 3, 4, 0.33
-SPARKS_OWN = "spark"
+SPARKS_OWN, RANDOM = "spark", "random"
+PLACED = ("caps", "default", "evenly", RANDOM, "odrp")
+SEEDED = ("default", "evenly")
 LOCALITY_WAIT = "spark.locality.wait"
 
 
@@ -88,6 +89,16 @@ def spread(names: list[str], parallelism: Mapping[str, int]) -> Target:
     return Target(parallelism=dict(parallelism), placement=Placement(tasks=tasks))
 
 
+def at_random(names: list[str], parallelism: Mapping[str, int], seed: int) -> Target:
+    """Every instance in any slot that is free."""
+    places = random.Random(seed).sample([name for name in names for _ in range(SLOTS)], sum(parallelism.values()))
+    tasks: dict[str, dict[str, int]] = {name: {} for name in names}
+    instances = [operator for operator, count in parallelism.items() for _ in range(count)]
+    for operator, name in zip(instances, places, strict=True):
+        tasks[name][operator] = tasks[name].get(operator, 0) + 1
+    return Target(parallelism=dict(parallelism), placement=Placement(tasks=tasks))
+
+
 def profiled(engine: SparkEngine, names: list[str], parallelism: Mapping[str, int], seconds: float) -> dict[str, Any]:
     """Unit costs and rates: every operator alone on a worker for a while, CPU of the worker's whole process tree."""
     units, rates = {}, {}
@@ -122,11 +133,12 @@ def figures(found: Window, cost: Any = None) -> dict[str, Any]:
 def measure_query(
     there: Workers, one: Studied, runs: int, settle_s: float, measure_s: float, results: Results
 ) -> Iterator[tuple[str, Any]]:
-    strategies = [f"{one.query} {name} {run}" for run in range(runs) for name in ("caps", "default", "evenly", "odrp")]
+    strategies = [f"{one.query} {name} {run}" for run in range(runs) for name in PLACED]
     if any(case not in results for case in strategies):
         yield from measure_placed(there, one, runs, settle_s, measure_s, results)
     own = [f"{one.query} {SPARKS_OWN} {run}" for run in range(runs)]
-    if any(case not in results for case in own):
+    own = [case for case in own if case not in results]
+    if own:
         yield from measure_unplaced(there, one, own, settle_s, measure_s)
 
 
@@ -136,8 +148,9 @@ def measure_placed(
     job = unpaced(one.query, state_partitions=3, **one.settings)
     feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
     engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-placed", bound=4 * one.events_per_block)
+    there.free()
     try:
-        warm_up(engine, spread(there.names, one.parallelism), there.names, 12.0)
+        warm_up(engine, spread(there.names, one.parallelism), there.names, 9.0)
         there.limit()
         wait(engine, 4.0)
         if f"{one.query} profile" not in results:
@@ -149,12 +162,14 @@ def measure_placed(
         rates = flow_rates(engine, known["rates"])
         request = request_for(engine, one.parallelism, units, rates)
         for run in range(runs):
-            for name in ("caps", "default", "evenly", "odrp"):
+            for name in PLACED:
                 case = f"{one.query} {name} {run}"
                 if case in results:
                     continue
-                settings = {"seed": run} if name in ("default", "evenly") else {}
-                target = placed_by(placers.create(name, settings), request)
+                if name == RANDOM:
+                    target = at_random(there.names, one.parallelism, run)
+                else:
+                    target = placed_by(placers.create(name, {"seed": run} if name in SEEDED else {}), request)
                 found = measured(engine, target, [one.watched], settle_s=settle_s, measure_s=measure_s)
                 yield case, figures(found, plan_cost(engine, target, units, rates))
     finally:
@@ -201,28 +216,28 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("placed-strategies.json"))
     given = parser.parse_args()
     results = Results(given.out)
-    for query in given.queries.split(","):
-        wanted = [
-            f"{query} {name} {run}"
-            for name in (SPARKS_OWN, "caps", "default", "evenly", "odrp")
-            for run in range(given.runs)
-        ]
-        if any(case not in results for case in wanted):
-            with workers(f"strategies {query}", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
-                for case, found in measure_query(
-                    there, STUDIED[query], given.runs, given.settle, given.seconds, results
-                ):
+    queries = given.queries.split(",")
+    cases = [
+        f"{query} {name} {run}" for query in queries for name in (*PLACED, SPARKS_OWN) for run in range(given.runs)
+    ]
+    if any(case not in results for case in cases):
+        with workers("strategies", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
+            for query in queries:
+                measuring = measure_query(there, STUDIED[query], given.runs, given.settle, given.seconds, results)
+                for case, found in measuring:
                     results.add(case, found)
+    for query in queries:
         show(query, results)
 
 
 def show(query: str, results: Results) -> None:
-    for name in ("caps", SPARKS_OWN, "evenly", "default", "odrp"):
+    for name in (*PLACED, SPARKS_OWN):
         rates = [row["records_per_s"] for case, row in results.found.items() if case.startswith(f"{query} {name} ")]
         if not rates:
             continue
-        half = 1.96 * statistics.stdev(rates) / np.sqrt(len(rates)) if len(rates) > 1 else float("nan")
-        print(f"{query:<10}{name:<9}{statistics.mean(rates):>9.0f} records/s +- {half:.0f} ({len(rates)} runs)")
+        found = estimate(rates)
+        reach = "" if found.low is None else f", {found.low:.0f} to {found.high:.0f}"
+        print(f"{query:<10}{name:<9}{found.mean:>9.0f} records/s{reach} ({len(rates)} runs)")
 
 
 if __name__ == "__main__":

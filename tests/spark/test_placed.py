@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -170,7 +169,7 @@ def workers_named(**executor_ids: str) -> dict[str, Executor]:
 
 def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path):
     query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
-    placing = Placing(None, {"count": query})
+    placing = Placing({"count": query})
 
     def apply(workers: dict[str, Executor], wanted: Placement) -> int:
         return placing.apply(wanted, {"count": 2}, {"count": 4}, workers).total
@@ -178,46 +177,23 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
     def places() -> list[str]:
         return json.loads(query.plan.read_text())["places"]
 
+    def state_places() -> list[str]:
+        return json.loads(query.plan.read_text())["state"]["places"]
+
     wanted = placed(a={"count": 1}, b={"count": 1})
     apply(workers_named(a="0", b="1"), wanted)
     assert (places(), placing.state["count"]) == (["executor_a_0", "executor_b_1"], ["a", "a", "b", "b"])
     assert apply(workers_named(a="0", b="2"), wanted) == 0
     assert places() == ["executor_a_0", "executor_b_2"]
+    assert state_places() == ["executor_a_0"] * 2 + ["executor_b_2"] * 2
     assert apply(workers_named(a="0", c="3"), wanted) == 2
     assert (places(), placing.state["count"]) == (["executor_a_0", "executor_c_3"], ["a", "a", "c", "c"])
     assert apply(workers_named(a="0", b="4", c="3"), wanted) == 2
     assert placing.state["count"] == ["a", "a", "b", "b"]
 
-    again = Placing(None, {"count": query})
+    again = Placing({"count": query})
     again.restore(placing.state)
     assert again.apply(wanted, {"count": 2}, {"count": 4}, workers_named(a="9", b="8", c="7")).total == 0
-
-
-def test_state_that_a_late_task_called_back_is_told_its_place_again(tmp_path):
-    reported: list[tuple[int, str]] = []
-
-    class Query:
-        runId = "run"  # noqa: N815
-
-    class Places:
-        def __init__(self, *_: object) -> None: ...
-
-        def report(self, stores, partition, host, executor_id):
-            reported.append((partition, executor_id))
-
-    query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
-    placing = Placing(None, {"count": query}, state_places=Places)
-    workers = workers_named(a="0", b="1")
-    placing.apply(placed(a={"count": 1}), {"count": 1}, {"count": 2}, workers)
-    placing.on_start("count", Query())
-    first_s = time.time()
-    assert reported == [(0, "0"), (1, "0")]
-    placing.ran("count", 0, "0")
-    placing.apply(placed(b={"count": 1}), {"count": 1}, {"count": 2}, workers)
-    assert reported[2:] == [(0, "1"), (1, "1")]
-    placing.ran("count", 1, "0")
-    assert reported[4:] == [(1, "1")]
-    assert [placing.planned_state("count", 0, when_s) for when_s in (0.0, first_s, time.time())] == [None, "0", "1"]
 
 
 def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_needed(monkeypatch):

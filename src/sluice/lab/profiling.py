@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from sluice.control.engine import wait
 from sluice.errors import BadInputError, SluiceError
+from sluice.lab.backlog import Backlog, repeated
 from sluice.lab.datasets import StoredDataset, compute, records_read
 from sluice.lab.profiling_place import ProfilingPlace
 from sluice.lab.simulator import CapacityTable
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 SAMPLE_EVENTS = 50_000
 MOST_EVENTS = 3_000_000
 RECORDS_PER_APPEND = 250_000
+MOST_WAITING = 1_000_000
+"""Records that wait at most for an operator that is measured: several seconds of reading."""
 UNPACED_RATE = 100_000.0
 """Records/s of a slot that is not paced, to size its backlog: more than such a slot does."""
 SPARE = 1.3
@@ -117,10 +120,9 @@ def _measure(
         alone.source(read, datasets[read].schema)
     alone.operators[spec.name] = spec
     alone.sink("out", spec.name)
-    engine = place.engine(alone, root / "run", max(how.parallelisms))
+    engine = place.engine(alone, root / "run", max(how.parallelisms), _feed(spec, datasets))
     engine.start(place.target(engine, spec.name, how.parallelisms[0]))
     try:
-        _fill(engine, spec, datasets)
         _wait_for_first_batch(engine, spec)
         if how.accumulates and engine.runtime.queries[spec.name].query.stateful:
             _accumulate(engine, spec, how)
@@ -129,13 +131,13 @@ def _measure(
         engine.stop()
 
 
-def _fill(engine: SparkEngine, spec: OperatorSpec, datasets: Mapping[str, StoredDataset]) -> None:
-    for read in spec.inputs:
-        topic = engine.runtime.topics[read]
-        time_column = spec.watermarks[read][0] if read in spec.watermarks else None
-        table = datasets[read].read(time_column).cast(topic.schema)
-        for number, first in enumerate(range(0, table.num_rows, RECORDS_PER_APPEND)):
-            topic.append(table.slice(first, RECORDS_PER_APPEND), producer="profile", batch_id=number)
+def _feed(spec: OperatorSpec, datasets: Mapping[str, StoredDataset]) -> Backlog:
+    """Everything the operator reads; one that is faster than was thought reads it again."""
+    times = {read: spec.watermarks[read][0] for read in spec.inputs if read in spec.watermarks}
+    tables = {read: datasets[read].read(times.get(read)) for read in spec.inputs}
+    records = sum(table.num_rows for table in tables.values())
+    pieces = max(1, math.ceil(records / RECORDS_PER_APPEND))
+    return Backlog(repeated(tables, times, pieces), dict.fromkeys(spec.inputs, spec.name), MOST_WAITING)
 
 
 def _wait_for_first_batch(engine: SparkEngine, spec: OperatorSpec) -> None:

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from sluice.spark.pipeline.engine import SparkEngine
+    from sluice.spark.pipeline.feed import Feed
 
 
 class ProfilingPlace(Protocol):
     """Runs one operator at a time and tells what CPU time that takes."""
 
-    def engine(self, pipeline: Pipeline, root: Path, slots: int) -> SparkEngine: ...
+    def engine(self, pipeline: Pipeline, root: Path, slots: int, feed: Feed) -> SparkEngine: ...
 
     def target(self, engine: SparkEngine, operator: str, parallelism: int) -> Target: ...
 
@@ -40,10 +41,10 @@ class Here:
     spark: SparkSession
     _before_s: float | None = None
 
-    def engine(self, pipeline: Pipeline, root: Path, slots: int) -> SparkEngine:
+    def engine(self, pipeline: Pipeline, root: Path, slots: int, feed: Feed) -> SparkEngine:
         from sluice.spark.pipeline.engine import SparkEngine
 
-        return SparkEngine(pipeline, root, slots=slots, spark=self.spark)
+        return SparkEngine(pipeline, root, slots=slots, spark=self.spark, feed=feed)
 
     def target(self, engine: SparkEngine, operator: str, parallelism: int) -> Target:
         return Target(parallelism={operator: parallelism})
@@ -68,10 +69,10 @@ class OnWorkers:
     master: str
     _turns: dict[str, int] = field(default_factory=dict)
 
-    def engine(self, pipeline: Pipeline, root: Path, slots: int) -> SparkEngine:
+    def engine(self, pipeline: Pipeline, root: Path, slots: int, feed: Feed) -> SparkEngine:
         from sluice.spark.pipeline.engine import SparkEngine
 
-        return SparkEngine(pipeline, root, spark=self.spark, master=self.master, places=True)
+        return SparkEngine(pipeline, root, spark=self.spark, master=self.master, places=True, feed=feed)
 
     def target(self, engine: SparkEngine, operator: str, parallelism: int) -> Target:
         worker = self._worker_of(operator, engine)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from sluice.spark.internals import Json, context_of, jvm_of, needs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 
 def compile_java(spark: SparkSession, sources: Sequence[Path], probe: str, folder: Path) -> Path:
@@ -81,30 +80,3 @@ class TaskLog:
 
     def close(self) -> None:
         self.context_of.removeSparkListener(self._log)
-
-
-class StatePlaces:
-    """Tells the coordinator of state stores where the state partitions of one run of a query are to be.
-
-    The next task of a partition then prefers that executor, which loads the state from the checkpoint. Seen on Spark
-    4.3.0.
-    """
-
-    def __init__(self, spark: SparkSession, query: StreamingQuery) -> None:
-        with needs(spark, "state store coordinator"):
-            jvm = jvm_of(spark)
-            self._state: Any = jvm.org.apache.spark.sql.execution.streaming.state
-            self._coordinator: Any = spark._jsparkSession.streams().stateStoreCoordinator()
-            self._root: str = query._jsq.streamingQuery().checkpointFile("state")
-            self._run: Any = jvm.java.util.UUID.fromString(str(query.runId))
-            self._nobody: Any = jvm.PythonUtils.toSeq(jvm.java.util.ArrayList())
-        self._spark = spark
-
-    def report(self, stores: Mapping[int, Iterable[str]], partition: int, host: str, executor_id: str) -> None:
-        """`stores` has the names of the stores of every stateful operator of the query."""
-        with needs(self._spark, "reportActiveInstance"):
-            for operator, names in stores.items():
-                for name in names:
-                    store = self._state.StateStoreId(self._root, operator, partition, name)
-                    provider = self._state.StateStoreProviderId(store, self._run)
-                    self._coordinator.reportActiveInstance(provider, host, executor_id, self._nobody)

@@ -28,7 +28,6 @@ from sluice.spark.pipeline.folders import (
     last_batches,
 )
 from sluice.spark.pipeline.read_limit import ReadLimit
-from sluice.spark.placed.placing import Placing
 from sluice.spark.session import session_settings
 from sluice.spark.topic import ReaderControl
 from sluice.spark.topic.interface import BatchSink, RecordLog, StreamSink, TopicStore
@@ -76,14 +75,14 @@ class OperatorQuery:
         *,
         store: TopicStore,
         topics: Mapping[str, RecordLog],
-        placing: Placing | None = None,
+        placed: bool = False,
     ) -> None:
         self.query = query
         self.name = query.name
         self._spark = spark
         self._folders = folders
         self._settings = settings
-        self._placing = placing
+        self._placed = placed
         self._store = store
         self._topics = topics
         self._sink: BatchSink | None = None
@@ -158,7 +157,7 @@ class OperatorQuery:
                 topic,
                 consumer=self.name,
                 control=self._folders.control(self.name, topic),
-                places=self._folders.places(self.name) if self._placing else None,
+                places=self._folders.places(self.name) if self._placed else None,
             )
             for topic in self.query.inputs
         ]
@@ -178,9 +177,6 @@ class OperatorQuery:
                 self._streaming = writer.start()
         with self._lock:
             self.run_ids = [*self.run_ids[-1:], str(self._streaming.runId)]
-        if self._placing:
-            # before its first batch: initialising takes longer
-            self._placing.on_start(self.name, self._streaming)
         while self.is_initialising:
             time.sleep(POLL_S)
 

@@ -63,7 +63,7 @@ class Runtime:
         self.folders = Folders(root, {name: Path(topic) for name, topic in pipeline.named_topics().items()})
         self._spark = spark
         self._settings = settings
-        self.placing = Placing(spark, self._placed_queries()) if places else None
+        self.placing = Placing(self._placed_queries()) if places else None
         self._store = store or EmbeddedTopics(self.folders.topic)
         self.topics: dict[str, RecordLog] = {}
         self._spec = pipeline
@@ -92,7 +92,7 @@ class Runtime:
                 states[query.name],
                 store=self._store,
                 topics=self.topics,
-                placing=self.placing,
+                placed=self.placing is not None,
             )
             for query in self.compiled.queries
         }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.model import Cluster, PlacedTasks, Placement, WorkerMetrics
-from sluice.spark.internals import Json, StatusStore
+from sluice.spark.internals import StatusStore
 from sluice.spark.pipeline.runtime import Runtime
 from sluice.spark.placed.classes import task_log
 from sluice.spark.placed.cluster import executors_of
@@ -14,7 +14,7 @@ from sluice.spark.placed.elastic import ElasticExecutors, without_slots
 from sluice.spark.placed.placing import Moves
 from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.speeds import TaskSpeeds
-from sluice.spark.placed.tasks import STATE, TaskAccount
+from sluice.spark.placed.tasks import TaskAccount
 from sluice.spark.placed.workers import Executor, cluster_of, workers_of
 
 if TYPE_CHECKING:
@@ -97,17 +97,7 @@ class WorkerSide:
         found = self._log.drain()
         self._dropped += found["dropped"]
         self.speeds.add(found["tasks"], self._operator_of)
-        self._account.add(self._with_our_plan(found["tasks"]), self._operator_of, self._names.get, found["gone"])
-
-    def _with_our_plan(self, tasks: list[Json]) -> list[Json]:
-        """State tasks are compared with our own plan: tasks before them may have changed what the scheduler knows."""
-        placing = self._runtime.placing
-        for task in tasks if placing is not None else ():
-            operator = self._operator_of(task["run_id"])
-            if operator is not None and placing is not None and task["kind"] == STATE:
-                task["planned"] = placing.planned_state(operator, task["partition"], task["submitted_ms"] / 1e3)
-                placing.ran(operator, task["partition"], task["executor"])
-        return tasks
+        self._account.add(found["tasks"], self._operator_of, self._names.get, found["gone"])
 
     def close_window(
         self, interval_s: float, io_rates: Mapping[str, float]

@@ -61,13 +61,18 @@ public class TaskLog extends SparkListener {
         kind = "source";
       }
     }
-    Stage first = (Stage) stages.get(key(info.stageId(), 0));
-    Map places = info.attemptNumber() == 0 || first == null ? places(info) : first.places;
-    long submittedMs = System.currentTimeMillis();
-    if (info.submissionTime().isDefined()) {
-      submittedMs = ((Long) info.submissionTime().get()).longValue();
+    stages.put(key(info.stageId(), info.attemptNumber()), new Stage((String[]) run, kind, planned(info, kind)));
+  }
+
+  /** State tasks have the plan of their batch; those that read have what the source gave the scheduler. */
+  private Map planned(StageInfo info, String kind) {
+    String[] run = (String[]) runs.get(Integer.valueOf(info.stageId()));
+    Map ofState = kind.equals("state") ? StatePlan.executors(run[0], Long.parseLong(run[1])) : null;
+    if (ofState != null) {
+      return ofState;
     }
-    stages.put(key(info.stageId(), info.attemptNumber()), new Stage((String[]) run, kind, places, submittedMs));
+    Stage first = (Stage) stages.get(key(info.stageId(), 0));
+    return info.attemptNumber() == 0 || first == null ? places(info) : first.places;
   }
 
   public synchronized void onStageCompleted(SparkListenerStageCompleted event) {
@@ -83,6 +88,7 @@ public class TaskLog extends SparkListener {
 
   public synchronized void onExecutorRemoved(SparkListenerExecutorRemoved event) {
     gone.add(event.executorId());
+    StatePlan.lost(event.executorId());
   }
 
   public synchronized void onTaskEnd(SparkListenerTaskEnd event) {
@@ -106,7 +112,6 @@ public class TaskLog extends SparkListener {
     task.put("kind", stage.kind);
     task.put("partition", Integer.valueOf(info.partitionId()));
     task.put("planned", stage.places.get(Integer.valueOf(info.partitionId())));
-    task.put("submitted_ms", Long.valueOf(stage.submittedMs));
     task.put("executor", info.executorId());
     TaskMetrics metrics = event.taskMetrics();
     if (metrics != null) {
@@ -167,14 +172,12 @@ public class TaskLog extends SparkListener {
     final String[] run;
     final String kind;
     final Map places;
-    final long submittedMs;
     int seen = 0;
 
-    Stage(String[] run, String kind, Map places, long submittedMs) {
+    Stage(String[] run, String kind, Map places) {
       this.run = run;
       this.kind = kind;
       this.places = places;
-      this.submittedMs = submittedMs;
     }
   }
 }
