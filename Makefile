@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark.jsa
 PARALLEL := $(BIN)/pytest -n 2 --dist loadfile
 # collecting all tests takes as long as some of them
-FILES_ON_SPARK = $(shell grep -rlE "mark\.(spark|kafka)" tests --include="test_*.py")
+FILES_ON_SPARK = $(shell grep -rlE "mark\.(spark|kafka)" tests --include="test_*.py" | sort)
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
