@@ -13,7 +13,7 @@ from sluice.errors import BadInputError, SluiceError
 from sluice.journal.file import MemoryJournal
 from sluice.journal.records import RecordCount
 from sluice.model import Graph, Observation, Operator, OperatorMetrics, Recommendation, Reconciliation, Target
-from sluice.spark import internals
+from sluice.spark.internals import executor_calls
 from sluice.spark.nodes.engine import SizedEngine, saved_sizes
 from sluice.spark.nodes.pool import NodePool
 from sluice.spark.nodes.sampling import LiveSampling
@@ -112,7 +112,7 @@ class FakeInner:
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(internals, "decommission_executors", lambda *_: [])
+    monkeypatch.setattr(executor_calls, "decommission_executors", lambda *_: [])
     return World(tmp_path)
 
 

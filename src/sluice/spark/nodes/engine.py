@@ -25,8 +25,8 @@ from sluice.model import (
     Reconciliation,
     Target,
 )
-from sluice.spark import internals
 from sluice.spark.clock import WallClock
+from sluice.spark.internals import executor_calls
 from sluice.spark.nodes.draining import Drains
 from sluice.spark.nodes.pool import NodePool
 from sluice.spark.nodes.provider import WorkerNode
@@ -60,7 +60,7 @@ class SizedEngine:
         self._drains = Drains(
             lambda: self._workers.workers,
             self._workers.active_tasks,
-            lambda ids: internals.decommission_executors(inner.spark, ids),
+            lambda ids: executor_calls.decommission_executors(inner.spark, ids),
             inner.clock.now_s,
         )
         self._graph = Graph(

@@ -13,7 +13,7 @@ from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError, unknown_name
 from sluice.model import Cluster, Graph, Observation, OperatorChange, Placement, Reconciliation, Target
 from sluice.spark.clock import WallClock
-from sluice.spark.internals import ProgressListener
+from sluice.spark.internals.queries import ProgressListener
 from sluice.spark.observe.events import read_batch
 from sluice.spark.observe.metrics import make_observation
 from sluice.spark.observe.probe import StageProbe

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.internals import StatusStore
+from sluice.spark.internals.status import StatusStore
 from sluice.spark.placed.workers import Executor
 
 if TYPE_CHECKING:
