@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sluice.dataflow.numbers import LARGEST, listing, number, ratio
+from sluice.dataflow.numbers import LARGEST, listing, number
 from sluice.dataflow.rates import selectivities, source_arrival_rate
 from sluice.errors import needs_extra
 from sluice.learning.epoch_flow import EpochFlow
 from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
-from sluice.learning.node_plan import NodeTypes, ahead_of_time, expected_mix, lacking, most_of_both, unavailable
+from sluice.learning.node_plan import NodeTypes, expected_mix, lacking, unavailable, with_those_ahead
 from sluice.model import InstanceSize, Learned, LoadForecast, Observation, OperatorMetrics
 from sluice.model.learned import rounded
 from sluice.model.recommendation import InstanceMix, Recommendation
@@ -26,12 +26,11 @@ with needs_extra("policy 'qescalor'", "learning"):
     from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_within
     from sluice.learning.sampled_sizes import SampledSizes, load_samples
     from sluice.learning.shared_nodes import JOB, joined
+    from sluice.learning.size_speeds import SizeSpeeds, standard_size
 
 MAX_MIXES = 200_000
 SLACK = 1.05
 """A load this much above the planned capacity is acted on within an epoch; the target utilisation covers less."""
-CALIBRATION_GAIN = 0.3
-"""How much of a new measurement enters the factor between the profile's rates and production's."""
 
 
 @policy("qescalor")
@@ -101,6 +100,10 @@ class QEScalor:
         return self.sizes != ONE_SIZE
 
     @property
+    def _rates(self) -> SizeSpeeds:
+        return SizeSpeeds(sizes=self.sizes, performance=self.performance, samples=self.samples)
+
+    @property
     def epochs(self) -> EpochLoad:
         season = round(self.season_s / self.epoch_s)
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
@@ -132,9 +135,16 @@ class QEScalor:
     def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         seen = selectivities(observation)
         selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
-        running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
+        running = {name: self._rates.running(name, one, memory) for name, one in observation.operators.items()}
         epochs, is_new = self._seen_loads(observation, memory)
-        sampled, factors = self._profiled(observation, running, memory, is_new)
+        learned = self._rates.learned(
+            observation,
+            running,
+            memory,
+            is_new_epoch=is_new,
+            expected=lambda name, mix: self._expected(name, mix, observation, memory),
+        )
+        sampled, factors = learned.sampled, learned.factors
         speeds = self._seen_speeds(observation, factors, memory)
         flow = EpochFlow(epochs=self.epochs, max_error=self.max_error, catch_up_s=self.catch_up_s)
         outputs = flow.seen(observation, seen, memory.get("outputs", {})) if self.forecast_output else {}
@@ -250,16 +260,7 @@ class QEScalor:
             return mixes
         start_s = dict.fromkeys((size.name for size in self.sizes), self.lead_s)
         start_s |= {name: one.start_s for name, one in observation.node_types.items()}
-        passed = int(observation.time_s / self.epoch_s) - plan["index"]
-        early = dict(mixes)
-        for name, planned in plan["mixes"].items():
-            left = planned[passed:] if passed >= 0 else []
-            if name in mixes and len(left) > 1:
-                begins_s = [
-                    (plan["index"] + passed + step) * self.epoch_s - observation.time_s for step in range(len(left))
-                ]
-                early[name] = most_of_both(mixes[name], ahead_of_time(left, begins_s, start_s))
-        return early
+        return with_those_ahead(mixes, plan["mixes"], plan["index"], observation.time_s, self.epoch_s, start_s)
 
     def _early_reason(
         self, before: Mapping[str, InstanceMix], after: Mapping[str, InstanceMix], types: NodeTypes
@@ -271,82 +272,6 @@ class QEScalor:
             for size, count in lacking(after[name], before[name]).items()
         ]
         return f"qescalor: ahead of the next epoch: {listing(starts)}"
-
-    def _running(self, name: str, metrics: OperatorMetrics, memory: Memory) -> InstanceMix:
-        """As the engine reports it, else as last recommended if the number fits, else all of the standard size."""
-        known = {size.name for size in self.sizes}
-        for mix in (metrics.sizes, memory.get("mixes", {}).get(name)):
-            if mix and mix.keys() <= known and sum(mix.values()) == metrics.parallelism:
-                return {size: count for size, count in mix.items() if count}
-        return {_standard(self.sizes).name: metrics.parallelism}
-
-    def _profiled(
-        self, observation: Observation, running: Mapping[str, InstanceMix], memory: Memory, is_new: bool
-    ) -> tuple[dict[str, SampledSizes], dict[str, float]]:
-        """Samples of the operators that have some, and production over profile; both learn from this window.
-
-        While a size is being sampled its rate is what is not known, so the factor stays; once production contradicts
-        the samples they are refitted, and the factor begins anew. A mix that is not the recommended one ends sampling.
-        """
-        sampled = dict(load_samples(self.samples))
-        sampled |= {name: SampledSizes.model_validate(data) for name, data in memory.get("sampled", {}).items()}
-        factors: dict[str, float] = {}
-        for name, metrics in observation.operators.items():
-            mix, found = running[name], sampled.get(name)
-            last: float | None = memory.get("factors", {}).get(name)
-            rate = metrics.per_instance_rate()
-            if found is not None and found.under_way:
-                sampled[name] = self._resampled(name, found, metrics, mix, observation, memory, is_new)
-                factors[name] = 1.0 if last is None else last
-                continue
-            factor = self._calibrated(rate, metrics.parallelism, mix, self._rates(name, sampled), last)
-            if factor is None:
-                continue
-            factors[name] = factor
-            if found is not None:
-                sampled[name] = found.contradicted(mix, self.sizes, factor)
-                if sampled[name] is not found:
-                    factors[name] = 1.0
-        return {name: found for name, found in sampled.items() if name in observation.operators}, factors
-
-    def _resampled(
-        self,
-        name: str,
-        found: SampledSizes,
-        metrics: OperatorMetrics,
-        mix: InstanceMix,
-        observation: Observation,
-        memory: Memory,
-        is_new: bool,
-    ) -> SampledSizes:
-        """One window of a size that is sampled again; an engine that tells sizes apart has measured it itself."""
-        measured = (metrics.size_rates or {}).get(found.stale[0])
-        rate = metrics.per_instance_rate()
-        if mix != memory.get("requested", {}).get(name):
-            if self._expected(name, mix, observation, memory) == mix:
-                return found.given_up()
-            return found
-        if measured is not None:
-            found = found.measured(measured)
-        elif rate is not None:
-            found = found.read(rate * metrics.parallelism)
-        return found.ended(self.sizes) if is_new else found
-
-    def _calibrated(
-        self, rate: float | None, parallelism: int, mix: InstanceMix, profile: Mapping[str, float], last: float | None
-    ) -> float | None:
-        """Production's rate over the profile's; smoothed, and as last known while the operator has nothing to do."""
-        expected = sum(count * profile.get(size, 0.0) for size, count in mix.items())
-        now = None if rate is None else ratio(rate * parallelism, expected)
-        if now is None or not now * min(profile.values(), default=0.0) > 0:
-            return last
-        return now if last is None else last + CALIBRATION_GAIN * (now - last)
-
-    def _rates(self, name: str, sampled: Mapping[str, SampledSizes]) -> dict[str, float]:
-        """Records/s of one instance, by size."""
-        if name in sampled:
-            return sampled[name].rates(self.sizes)
-        return load_profile(self.performance).of(name, self.sizes)
 
     def _seen_speeds(
         self, observation: Observation, factors: Mapping[str, float], memory: Memory
@@ -398,7 +323,7 @@ class QEScalor:
         self, name: str, sampled: Mapping[str, SampledSizes], factor: float, without: Collection[str]
     ) -> list[SizeOption]:
         """All sizes but those that cannot be had; if none can, all the same: something is to be requested."""
-        profile = self._rates(name, sampled)
+        profile = self._rates.rates(name, sampled)
         profile = {size: rate for size, rate in profile.items() if size not in without} or profile
         hours = self.epoch_s / 3600
         return [
@@ -413,7 +338,7 @@ class QEScalor:
 
     @property
     def _costs(self) -> ScalingCosts:
-        standard = _standard(self.sizes)
+        standard = standard_size(self.sizes)
         per_second = standard.price_per_hour / standard.cpu_cores / 3600
         return ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
 
@@ -442,11 +367,6 @@ class QEScalor:
 
     def _explain(self, loads: Mapping[str, Sequence[float]]) -> str:
         return listing(f"{name} planned for {number(load[0])} rec/s" for name, load in loads.items())
-
-
-def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
-    """The size nearest to one core: what an instance is when no size was chosen."""
-    return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
 
 
 def _joined(
