@@ -7,6 +7,7 @@ speed afterwards.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -33,6 +34,8 @@ from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.nodes.shares import Assignment, assign, assign_shared, bounded_slots, mix_of, slot_worths
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.worker_side import WorkerSide
+
+log = logging.getLogger(__name__)
 
 SIZES_FILE = "sizes.json"
 
@@ -146,7 +149,8 @@ class SizedEngine:
         try:
             return self.inner.stop()
         finally:
-            self.pool.close()
+            for left in self.pool.close():
+                log.warning("%s", left)
 
     def nodes_of(self, operator: str) -> list[WorkerNode]:
         return [self.pool.ready[name] for name in self._assignment.of(operator) if name in self.pool.ready]
