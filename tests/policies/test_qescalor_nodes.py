@@ -180,17 +180,20 @@ def test_a_contradicted_size_is_sampled_again_once_its_node_is_there(prices, tmp
         json.dumps({"op": [{"size": sized["small"], "rate": 100.0}, {"size": sized["large"], "rate": 400.0}]})
     )
     policy = qescalor(prices=prices, samples=str(path), season_s=0)
-    decision, memory = policy.decide(window(0, 45.0, {"small": 1}, rate=50.0), EMPTY_MEMORY)
+    decision, memory = policy.decide(window(0, 40.0, {"small": 1}, rate=50.0), EMPTY_MEMORY)
+    assert memory["sampled"]["op"]["stale"] == [], "one window contradicts nothing"
+    assert decision.is_hold
+    decision, memory = policy.decide(window(EPOCH_S, 40.0, {"small": 1}, rate=50.0), memory)
     assert memory["sampled"]["op"]["stale"] == ["large"]
     assert decision.sizes == {"op": {"small": 1, "large": 1}}
-    decision, memory = policy.decide(window(30, 45.0, {"small": 1}, rate=50.0), memory)
+    decision, memory = policy.decide(window(EPOCH_S + 30, 40.0, {"small": 1}, rate=50.0), memory)
     assert decision.is_hold
     assert memory["sampled"]["op"]["base_rate"] is not None, "its node is still to come"
-    there = window(45, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    there = window(EPOCH_S + 45, 40.0, {"small": 1, "large": 1}, rate=50.0)
     metrics = there.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 170.0}})
     _, memory = policy.decide(there.model_copy(update={"operators": {"op": metrics}}), memory)
     assert memory["sampled"]["op"]["readings"] == [170.0]
-    later = window(EPOCH_S, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    later = window(2 * EPOCH_S, 40.0, {"small": 1, "large": 1}, rate=50.0)
     metrics = later.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 190.0}})
     decision, memory = policy.decide(later.model_copy(update={"operators": {"op": metrics}}), memory)
     rates = {one["size"]["name"]: one["rate"] for one in memory["sampled"]["op"]["samples"]}

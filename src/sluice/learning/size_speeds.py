@@ -60,8 +60,9 @@ class SizeSpeeds:
     ) -> LearnedSpeeds:
         """After this window.
 
-        While a size is being sampled its rate is what is not known, so the factor stays; once production contradicts
-        the samples they are refitted, and the factor begins anew. A mix that is not the recommended one ends sampling.
+        While a size is being sampled its rate is what is not known, so the factor stays; if production contradicts the
+        samples at the end of an epoch they are refitted, and the factor begins anew. A mix that is not the recommended
+        one ends sampling.
         """
         sampled = dict(load_samples(self.samples))
         sampled |= {name: SampledSizes.model_validate(data) for name, data in memory.get("sampled", {}).items()}
@@ -82,7 +83,8 @@ class SizeSpeeds:
             if factor is None:
                 continue
             factors[name] = factor
-            if found is not None:
+            # one window may be off by chance or because instances are new; an epoch's are not
+            if found is not None and is_new_epoch and last is not None:
                 sampled[name] = found.contradicted(mix, self.sizes, factor)
                 if sampled[name] is not found:
                     factors[name] = 1.0

@@ -61,6 +61,7 @@ class _Listing:
 class _Availability:
     start_s: float
     failures: int = 0
+    failed_s: float = float("-inf")
     until_s: float = 0.0
 
 
@@ -191,7 +192,7 @@ class NodePool:
                 error = start.answer.exception()
                 if error is not None:
                     self._starts.remove(start)
-                    self._failed(start.type, f"did not start: {one_line(error)}")
+                    self._failed(start, f"did not start: {one_line(error)}")
                     continue
                 start.node = start.answer.result()
             waited_s = self.now_s() - start.since_s
@@ -200,7 +201,7 @@ class NodePool:
                 self._came(start.node, None if start.is_first else waited_s)
             elif start.node is not None and waited_s > GIVEN_UP * self._patience_s(start.type):
                 self._starts.remove(start)
-                self._failed(start.type, f"({start.node.name}) was stopped: no executor came from {start.node.host}")
+                self._failed(start, f"({start.node.name}) was stopped: no executor came from {start.node.host}")
                 self._stopping.add(start.node)
             elif waited_s > self._patience_s(start.type):
                 self._overdue(start, waited_s)
@@ -219,17 +220,19 @@ class NodePool:
         """It may come yet: it stays requested, and others of its type are not tried until it does."""
         known = self._known[start.type]
         if known.until_s <= self.now_s():
-            self._failed(start.type, f"did not come within {waited_s:.0f} s")
+            self._failed(start, f"did not come within {waited_s:.0f} s")
 
     def _patience_s(self, type_name: str) -> float:
         return max(LEAST_PATIENCE_S, OVERDUE * self._known[type_name].start_s)
 
-    def _failed(self, type_name: str, why: str) -> None:
-        known = self._known[type_name]
-        wait_s = pause_s(FIRST_PAUSE_S, known.failures)
-        known.failures += 1
-        known.until_s = self.now_s() + wait_s
-        self._events.append(f"node of type {type_name} {why}; tried again in {wait_s:.0f} s")
+    def _failed(self, start: _Start, why: str) -> None:
+        """Several that were requested together and fail are one failure."""
+        known, now_s = self._known[start.type], self.now_s()
+        if start.since_s >= known.failed_s or known.until_s <= now_s:
+            wait_s = pause_s(FIRST_PAUSE_S, known.failures)
+            known.failures, known.failed_s, known.until_s = known.failures + 1, now_s, now_s + wait_s
+        event = f"node of type {start.type} {why}; tried again in {known.until_s - now_s:.0f} s"
+        self._events += [event] if event not in self._events else []
 
     def _find_lost(self) -> None:
         if self._listing is None and self.now_s() - self._listed_s >= LIST_EVERY_S:
@@ -256,7 +259,7 @@ class NodePool:
             self._events.append(f"node {name} was lost while it drained")
         for start in [one for one in self._starts if one.node is not None and one.node.name in gone]:
             self._starts.remove(start)
-            self._failed(start.type, "ended before it joined")
+            self._failed(start, "ended before it joined")
 
     def _find_absent(self, hosts: Collection[str]) -> None:
         """A node whose executor died gets another one from its worker; one that gets none is of no use."""
