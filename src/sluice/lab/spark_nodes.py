@@ -75,7 +75,9 @@ class NodeSetup:
         return SizedEngine(inner, pool, default_type=self.default_type, root=root)
 
     def executor_settings(self) -> dict[str, str]:
-        """An executor takes all cores of its worker; its memory is the same everywhere, so the smallest type's."""
+        """An executor takes all cores of its worker. What Spark requests of its memory is the same everywhere, so the
+        smallest type's; a worker may give it more.
+        """
         return {"spark.executor.memory": f"{int(min(one.memory_mb for one in self.types))}m"}
 
     def check_policy(self, name: str, policy: Policy) -> None:

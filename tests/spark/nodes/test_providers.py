@@ -57,6 +57,11 @@ class TestLocal(NodeSuite):
             provider.start("small", 2)
         assert len(provider.list()) == 1
 
+    def test_a_worker_gives_its_executor_a_heap_of_the_nodes_memory(self, provider):
+        (node,) = provider.start("small", 1)
+        environment = Path(f"/proc/{provider.process_id(node)}/environ")
+        assert b"_JAVA_OPTIONS=-Xmx512m" in environment.read_bytes().split(b"\0")
+
     def test_a_node_that_was_killed_is_gone(self, provider):
         (node,) = provider.start("small", 1)
         os.kill(provider.process_id(node), signal.SIGKILL)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,16 @@ from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.classes import load_classes
-from sluice.spark.placed.cluster import PLACED_SETTINGS, await_executors, check_master, check_shared
+from sluice.spark.placed.cluster import (
+    FIRST_EXECUTOR_S,
+    PLACED_SETTINGS,
+    await_executors,
+    check_master,
+    check_shared,
+)
 from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
 from sluice.spark.placed.placing import Moves
+from sluice.spark.placed.workers import Executor
 from sluice.spark.topic.interface import TopicStore
 
 if TYPE_CHECKING:
@@ -37,7 +44,7 @@ class SparkEngine:
     of them are used. `places` puts every task on the worker that the target's placement says; `elastic` has executors
     requested and released as the placement needs them; where the cluster `grows` a target may need more slots than
     there are yet, and tasks take turns until then; `capacity` (cpu, io, net) is that of every worker, for whoever
-    computes placements.
+    computes placements. The first executor has to come within `executors_within_s`.
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
@@ -56,6 +63,7 @@ class SparkEngine:
         places: bool = False,
         elastic: bool = False,
         grows: bool = False,
+        executors_within_s: float = FIRST_EXECUTOR_S,
         capacity: Mapping[str, float | None] | None = None,
         session_settings: Mapping[str, str] | None = None,
         settings: QuerySettings | None = None,
@@ -101,7 +109,8 @@ class SparkEngine:
             self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store=store, places=places)
             self._slots = slots
             if master is not None:
-                self._join_cluster(root, slots, capacity or {}, elastic=elastic)
+                executors = await_executors(self.spark, executors_within_s)
+                self._join_cluster(root, executors, slots, capacity or {}, elastic=elastic)
         except BaseException:
             self._session.close()
             raise
@@ -122,10 +131,16 @@ class SparkEngine:
         return there if self._slots is None else min(self._slots, there)
 
     def _join_cluster(
-        self, root: Path, limit: int | None, capacity: Mapping[str, float | None], *, elastic: bool
+        self,
+        root: Path,
+        executors: Sequence[Executor],
+        limit: int | None,
+        capacity: Mapping[str, float | None],
+        *,
+        elastic: bool,
     ) -> None:
-        """Wait for the workers and make sure that they can do their part."""
-        cores = sum(one.cores for one in await_executors(self.spark))
+        """Make sure that the workers can do their part."""
+        cores = sum(one.cores for one in executors)
         if limit is not None and limit > cores:
             raise BadInputError(f"slots must be at most the {cores} cores of the executors, got {limit}")
         check_shared(self.spark, root, cores)
