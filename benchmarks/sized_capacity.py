@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.sized_jobs import MEMORY_MB, master, open_engine, pipeline_of
 from sluice.lab.spark_sampling import sample_operators
 from sluice.learning.performance import errors, tuned
-from sluice.learning.sampled_sizes import load_samples
+from sluice.learning.sampled_sizes import read_samples
 from sluice.learning.sampling import ConvergenceRule, DynamicSampling, FixedStepSampling
 from sluice.model import NodeType, Target
 from sluice.spark.nodes.local import LocalNodes
@@ -61,12 +61,12 @@ def compare(operator: str, out: Path) -> None:
     whole = out / f"{operator}-fssa.json"
     if not whole.exists():
         return
-    truth = load_samples(str(whole))[operator].samples
+    truth = read_samples(str(whole))[operator]
     for sampler in SAMPLERS:
         path = out / f"{operator}-{sampler}.json"
         if not path.exists():
             continue
-        taken = load_samples(str(path))[operator].samples
+        taken = read_samples(str(path))[operator]
         model = tuned(taken).model
         off = errors(model.known_rates([one.size for one in truth]), [one.rate for one in truth])
         rates = ", ".join(f"{one.size.name} {one.rate:,.0f}" for one in taken)
