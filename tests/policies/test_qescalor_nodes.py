@@ -199,3 +199,22 @@ def test_a_contradicted_size_is_sampled_again_once_its_node_is_there(prices, tmp
     rates = {one["size"]["name"]: one["rate"] for one in memory["sampled"]["op"]["samples"]}
     assert rates == {"small": pytest.approx(50.0), "large": pytest.approx(180.0)}
     assert decision.sizes == {"op": {"small": 1}}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen"),
+    [
+        ([("small", 1, 0.0), ("large", 4, 0.0)], {"large": 1}),
+        ([("small", 1, 0.05), ("large", 4, 0.0)], {"large": 1}),
+        ([("small", 1, 0.05), ("twin", 1, 0.02), ("third", 1, 0.02)], {"twin": 4}),
+    ],
+)
+def test_sizes_may_cost_nothing_and_be_alike(tmp_path, sizes, chosen):
+    """390 records/s, where a core does 100."""
+    path = tmp_path / "sizes.json"
+    path.write_text(
+        json.dumps([{"name": n, "cpu_cores": c, "memory_mb": 512, "price_per_hour": p} for n, c, p in sizes])
+    )
+    policy = qescalor(prices=str(path), season_s=0, startup_cost_s=0, shutdown_cost_s=0)
+    decision, _ = policy.decide(window(0, 390.0, {"small": 1}, node_types={}), EMPTY_MEMORY)
+    assert decision.sizes == {"op": chosen}
