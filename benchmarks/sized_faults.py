@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import end_on_sigterm
 from benchmarks.sized_jobs import TYPES, master, open_engine, pipeline_of
 from sluice import Topic
 from sluice.control.engine import wait
@@ -156,6 +157,7 @@ def counts(root: Path) -> dict[str, int]:
 
 
 def main() -> None:
+    end_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--piece", type=int, default=5)
