@@ -16,7 +16,7 @@ from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
 from sluice.cli.job_options import PipelineName, PipelineSet, Seed, SparkSet, WorkloadName, WorkloadSet, pipeline_of
 from sluice.cli.node_options import DefaultType, MostNodes, NodeList, Nodes, NodeStart, NodeStop, chosen_nodes
-from sluice.cli.run_engines import signals_set
+from sluice.cli.run_engines import signals_set, sigterm_interrupts
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
@@ -55,7 +55,8 @@ class _Pass:
         from sluice.spark.nodes.engine import SizedEngine
         from sluice.spark.nodes.sampling import LiveSampling
 
-        engine, initial = spark_engine(self.spec, self.settings, root, master=master, nodes=self.nodes)
+        with sigterm_interrupts():
+            engine, initial = spark_engine(self.spec, self.settings, root, master=master, nodes=self.nodes)
         assert isinstance(engine, SizedEngine)
         with signals_set(engine.clock.interrupted):
             try:
