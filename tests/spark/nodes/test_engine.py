@@ -79,6 +79,20 @@ def test_a_run_does_not_begin_with_a_type_nobody_can_start(world):
         world.engine.start(Target(parallelism={"map": 1, "count": 1}, sizes={"map": {"huge": 1}}))
 
 
+@pytest.mark.parametrize("content", ["", "{", '{"parallelism": {"map": 0}}', "[]"])
+def test_broken_sizes_of_an_earlier_run_are_refused_in_one_line(world, content):
+    (world.root / "sizes.json").write_text(content)
+    with pytest.raises(BadInputError, match=r"sizes\.json' does not say which sizes a run had"):
+        world.engine.start(world.target)
+
+
+def test_sizes_of_another_pipeline_are_refused(world):
+    other = Target(parallelism={"other": 1, "map": 1, "count": 1}, sizes={"other": {"small": 1}})
+    (world.root / "sizes.json").write_text(other.to_json())
+    with pytest.raises(BadInputError, match="unknown operator 'other'; known: count, map"):
+        world.engine.start(world.target)
+
+
 def test_a_run_goes_on_with_the_sizes_it_had(world):
     world.started()
     large = Target(parallelism={"map": 1, "count": 1}, sizes={"map": {"large": 1}, "count": {"small": 1}})

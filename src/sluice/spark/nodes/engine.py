@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from sluice.control.engine import Ability, RecordCount
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.model import (
     Graph,
@@ -178,6 +178,9 @@ class SizedEngine:
         for name in self._graph.names:
             if name not in mixes:
                 raise BadInputError(f"the target has no instances for operator {name!r}")
+        for name in mixes:
+            if name not in self._graph.names:
+                raise unknown_name("operator", name, self._graph.names)
         for name, mix in mixes.items():
             for size in mix:
                 if size not in self.pool.types:
