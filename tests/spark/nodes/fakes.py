@@ -164,7 +164,10 @@ class FakeInner:
         ]
         self.worker_side.speeds.add(tasks, lambda run: run)
         self.worker_side.speeds.close_window()
-        operators = {name: OperatorMetrics(parallelism=count) for name, count in self.target.parallelism.items()}
+        operators = {
+            name: OperatorMetrics(parallelism=count, busy=0.5, true_input_rate=2500.0)
+            for name, count in self.target.parallelism.items()
+        }
         return Observation(time_s=self.clock.time_s + 1, interval_s=1.0, operators=operators)
 
     def stop(self):

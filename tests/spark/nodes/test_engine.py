@@ -61,7 +61,10 @@ def test_a_window_tells_sizes_their_speeds_and_what_is_paid_for(world):
     world.started()
     mixed = Target(parallelism={"map": 2, "count": 1}, sizes={"map": {"small": 1, "large": 1}, "count": {"small": 1}})
     world.passing(LARGE.start_s + 2, mixed)
+    first = world.engine.observe().operators["map"]
+    assert (first.size_rates, first.busy, first.true_input_rate) == (None, None, None), "all executors are new"
     seen = world.engine.observe()
+    assert (seen.operators["map"].busy, seen.operators["map"].true_input_rate) == (0.5, 2500.0)
     assert seen.operators["map"].sizes == {"small": 1, "large": 1}
     assert seen.operators["map"].parallelism == 2
     assert seen.operators["map"].size_rates == {"small": 500.0, "large": 2000.0}

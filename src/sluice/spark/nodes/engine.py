@@ -254,17 +254,20 @@ class SizedEngine:
 
     def _sized(self, name: str, metrics: OperatorMetrics) -> OperatorMetrics:
         mix = self._there(name) or {self._default_type: 1}
-        return metrics.model_copy(
-            update={"parallelism": sum(mix.values()), "sizes": mix, "size_rates": self._size_rates(name) or None}
-        )
+        known = {"parallelism": sum(mix.values()), "sizes": mix, "size_rates": self._size_rates(name) or None}
+        if any(operator == name for operator, _ in self._workers.speeds.fresh):
+            # an executor that is new loads classes and compiles: that is not how fast the operator is
+            known |= dict.fromkeys(("busy", "idle", "true_input_rate", "true_output_rate"))
+        return metrics.model_copy(update=known)
 
     def _size_rates(self, operator: str) -> dict[str, float]:
-        """Of one instance while it works: the mean of those of its type in the last window."""
+        """Of one instance while it works: the mean of those of its type in the last window, new ones left out."""
         rates: dict[str, list[float]] = {}
         for node in self.nodes_of(operator):
             speed, _ = self.slot_speed(operator, node)
-            if speed:
-                slots = self._workers.workers[node.host].cores
+            executor = self._workers.workers.get(node.host)
+            if speed and executor and (operator, executor.executor_id) not in self._workers.speeds.fresh:
+                slots = executor.cores
                 rates.setdefault(node.type, []).append(speed * slots)
         return {size: sum(found) / len(found) for size, found in rates.items()}
 
