@@ -166,6 +166,7 @@ def sample_command(
         "samples": {name: {one.size.name: one.rate for one in taken} for name, taken in found.items()},
         "rates": rates,
         "cross_validated_rmse": {name: one.rmse for name, one in models.items()},
+        "records": counted.processed,
         "lost_records": counted.lost,
         "duplicated_records": counted.duplicated,
     }
@@ -190,4 +191,5 @@ def _show(result: dict[str, Any], sizes: list[str], out: Path) -> None:
         table.add_row(name, *cells)
     console = Console()
     console.print(table)
-    console.print(f"samples: {out}; records lost {result['lost_records']}, twice {result['duplicated_records']}")
+    counts = f"{result['records']:,} records, lost {result['lost_records']}, twice {result['duplicated_records']}"
+    console.print(f"samples: {out}; {counts}", soft_wrap=True)
