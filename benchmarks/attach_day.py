@@ -30,9 +30,9 @@ import sluice
 from benchmarks.measuring import resident_mb
 from sluice.journal.file import Rotation, read_runs
 from sluice.journal.results import CycleReport
-from sluice.spark import internals
 from sluice.spark.attach import engine as attach_engine
 from sluice.spark.attach import executors as attach_executors
+from sluice.spark.internals import executor_calls, status
 from sluice.spark.observe import probe as observe_probe
 
 EPOCH_S = 1_800_000_000.0
@@ -199,10 +199,10 @@ def recorded_spark(application: RecordedApplication) -> Iterator[Any]:
         for where, name, what in (
             (sluice.spark.attach, "read_session", lambda _: ("yarn", settings)),
             (sluice.spark.attach, "ApplicationQueries", application.queries),
-            (internals, "StatusStore", application.store),
+            (status, "StatusStore", application.store),
             (observe_probe, "StatusStore", application.store),
-            (internals, "request_executors", application.request),
-            (internals, "decommission_executors", application.release),
+            (executor_calls, "request_executors", application.request),
+            (executor_calls, "decommission_executors", application.release),
             (sluice.spark.attach, "Rotation", lambda: ROTATION),
             (attach_engine, "WallClock", application.clock),
             (attach_engine, "time", clock),

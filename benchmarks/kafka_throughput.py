@@ -59,7 +59,7 @@ def run_broker(spark: SparkSession, bootstrap: str, root: Path, total: int) -> S
     store = KafkaTopics(Broker(bootstrap=bootstrap, prefix=prefix), made.named_topics())
     engine = SparkEngine(made, root, slots=CORES * 3, spark=spark, store=store)
     engine.start(Target(parallelism=dict.fromkeys(engine.graph.names, CORES)))
-    (ledger,) = engine._ledgers.values()
+    (ledger,) = engine.ledgers.of.values()
     ticked_s = [time.monotonic()]
 
     def done_records() -> int:

@@ -1,15 +1,14 @@
 """What planning with instance sizes costs and saves.
 
 QCESA's time by epochs and by sizes; DSA against FSSA on operators it was not tuned on; a day's cost against every
-fixed size. With --spark also the rate of a real operator on one and two cores.
+fixed size. What real operators do on nodes of different sizes is `benchmarks.sized_capacity`.
 
-python -m benchmarks.qescalor [--short] [--spark] [--out DIR]
+python -m benchmarks.qescalor [--short] [--out DIR]
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from pathlib import Path
 
@@ -20,14 +19,10 @@ from sluice.lab.sizing.figures import draw_costs, draw_service
 from sluice.lab.sizing.operators import OPERATORS, SizedOperator
 from sluice.lab.sizing.samplers import compare_samplers
 from sluice.learning.instance_sizes import EXAMPLE, ResourceCurve
-from sluice.learning.performance import PerformanceModel
 from sluice.learning.qcesa import HorizonPlan, ScalingCosts, SizeOption, plan_horizon, plan_one_size
-from sluice.learning.sampling import ConvergenceRule, FixedStepSampling
-from sluice.model import InstanceSize
 
 COSTS = ScalingCosts(startup=0.002, shutdown=0.0005)
 PEAK_RATE = 16_000.0
-SPARK_PASSES = 2
 
 
 def options(sizes: int = 6) -> list[SizeOption]:
@@ -103,54 +98,15 @@ def day(interval_s: float, days: int, out: Path | None) -> None:
         print(f"  longest wait: QCESA {ours.summary.max_latency_s:.1f} s, fixed sizes up to {longest:.1f} s")
 
 
-def spark_cores() -> None:
-    import pyarrow as pa
-
-    from sluice.spark.pipeline.definition import Pipeline
-    from sluice.spark.pipeline.sampling import SparkSampling
-
-    pipeline = Pipeline("hashing")
-    events = pipeline.source("events", "key BIGINT, text STRING")
-
-    def digest(events):  # type: ignore[no-untyped-def]
-        from pyspark.sql import functions as sql
-
-        column = sql.col("text")
-        for _ in range(25):
-            column = sql.sha2(column, 512)
-        return events.select("key", column.alias("digest"))
-
-    pipeline.operator("digest", digest, events)
-    count = 3_000
-    records = pa.table({"key": list(range(count)), "text": [f"text {number}" for number in range(count)]})
-    sizes = [InstanceSize(name=f"{cores} cores", cpu_cores=cores, memory_mb=800) for cores in (1, 2)]
-    target = SparkSampling(pipeline.operators["digest"], {"events": records})
-    convergence = ConvergenceRule(windows=4, tolerance=0.05, max_windows=40)
-    passes = [FixedStepSampling(step=1).sample(target, sizes, convergence) for _ in range(SPARK_PASSES)]
-    # other processes can only slow an instance down: the best pass is nearest to what it can do
-    samples = tuple(max(found, key=lambda sample: sample.rate) for found in zip(*passes, strict=True))
-    model = PerformanceModel(samples)
-    print(f"Spark: best of {SPARK_PASSES} passes; load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
-    for sample in samples:
-        settled = "settled" if sample.converged else "not settled"
-        print(
-            f"Spark, {sample.size.name}: {sample.rate:,.0f} records/s after {sample.windows} batches ({settled}), "
-            f"{sample.rate / samples[0].rate:.2f} times one core; the model says {model.rate(sample.size):,.0f}"
-        )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="fewer repeats, operators and days")
-    parser.add_argument("--spark", action="store_true", help="also sample a real operator on Spark")
     parser.add_argument("--out", type=Path, help="folder for figures 2 and 3")
     given = parser.parse_args()
     planning(repeats=1 if given.short else 5)
     for seed in (101,) if given.short else (101, 202):
         unseen_operators(count=4 if given.short else 30, seed=seed)
     day(interval_s=300.0 if given.short else 60.0, days=1 if given.short else 3, out=given.out)
-    if given.spark:
-        spark_cores()
 
 
 if __name__ == "__main__":

@@ -1,29 +1,38 @@
 """A day of load in a few minutes on nodes of sizes: QEScalor, every single size with DS2, and who knew it all.
 
     python -m benchmarks.sized_day --minutes 20 --runs 3 --samples samples.json --out sized-day
+    python -m benchmarks.sized_day --minutes 7 --epochs 8 --cells 1 ...       # a short day, one cell at a time
 
-Every cell is a `sluice run` of its own and stays in the folder; the same folder again goes on. Money is what the nodes
-cost by their prices, starting and draining ones included. The clairvoyant is computed, not run: the cheapest mixes by
-epochs for the rates that were generated and the rates in --samples, at the same target utilisation; it pays for starts
-as QEScalor's plan does.
+A cell is a `sluice run` of its own and stays in the folder; the same folder again goes on with the next. Runs are days
+in a row: QEScalor remembers those before. Money is what the nodes cost by their prices, starting and draining ones
+included. The clairvoyant is computed, not run: the cheapest mixes by epochs for the rates that were generated and the
+rates in --samples, at the same target utilisation; it pays for starts as QEScalor's plan does. Figure 2 of the paper,
+what the day has cost so far, is drawn from the journals of the first day that is complete.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.measuring import end_on_sigterm
 from benchmarks.sized_jobs import TYPES, master
 from sluice.journal.file import read_runs
+from sluice.lab.sizing.figures import draw_costs
 from sluice.lab.summary import price_per_hour
 from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_horizon
 from sluice.learning.sampled_sizes import load_samples
 
-EPOCHS = 24
 UTILISATION = 0.85
+MEMORY = "memory.json"
+RESULT = "result.json"
 PIPELINE = """
 import numpy as np
 import pyarrow as pa
@@ -44,6 +53,18 @@ day.sink("out", digest)
 """
 
 
+@dataclass(frozen=True)
+class CostCurve:
+    """What one cell has cost so far, by the hour of its day."""
+
+    time_s: list[float]
+    cost: list[float]
+
+    @property
+    def total_cost(self) -> float:
+        return self.cost[-1]
+
+
 def command(policy: str, folder: Path, url: str, given: argparse.Namespace, seed: int) -> list[str]:
     duration_s = given.minutes * 60
     (folder / "jobs.py").write_text(PIPELINE)
@@ -54,9 +75,9 @@ def command(policy: str, folder: Path, url: str, given: argparse.Namespace, seed
     words += ["--interval", "5", "--seed", str(seed), "--root", str(folder / "work"), "--out", str(folder / "out")]
     words += ["--guard", "cooldown_s=10"]
     if policy == "qescalor":
-        epoch_s = duration_s / EPOCHS
+        epoch_s = duration_s / given.epochs
         words += ["--policy", "qescalor", "--node-type", "small", "--set", f"epoch_s={epoch_s}", "--set", "horizon=4"]
-        words += ["--set", f"season_s={duration_s / given.days}", "--set", "catch_up_s=20"]
+        words += ["--set", f"season_s={duration_s}", "--set", "catch_up_s=20", "--memory", str(folder / MEMORY)]
         words += ["--set", f"samples={given.samples}"] if given.samples else []
         return words
     return [*words, "--policy", "ds2", "--node-type", policy]
@@ -81,7 +102,11 @@ def clairvoyant_price(out: Path, samples: Path, epoch_s: float) -> float:
 
 
 def measure(policy: str, folder: Path, given: argparse.Namespace, seed: int) -> dict[str, float]:
-    folder.mkdir(parents=True, exist_ok=True)
+    """From an empty folder: a cell that was interrupted begins again."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    if policy == "qescalor" and seed > 0:
+        shutil.copy(folder.parent / f"{policy}-{seed - 1}" / MEMORY, folder / MEMORY)
     with master(folder / "cluster") as url:
         done = subprocess.run(command(policy, folder, url, given, seed), capture_output=True, text=True)
     if done.returncode:
@@ -100,27 +125,51 @@ def measure(policy: str, folder: Path, given: argparse.Namespace, seed: int) -> 
         "ahead": len([cycle for cycle in early if cycle.action == "apply"]),
     }
     if given.samples and policy == "qescalor":
-        result["clairvoyant"] = clairvoyant_price(folder / "out", given.samples, given.minutes * 60 / EPOCHS)
+        result["clairvoyant"] = clairvoyant_price(folder / "out", given.samples, given.minutes * 60 / given.epochs)
     return result
 
 
+def cost_curve(out: Path, minutes: float) -> CostCurve:
+    (run,) = read_runs(out)
+    spent = [price_per_hour(one.observation) * one.observation.interval_s / 3600 for one in run.cycles]
+    day_s = [one.time_s * 24 * 60 / minutes for one in run.cycles]
+    return CostCurve(day_s, list(itertools.accumulate(spent)))
+
+
+def draw(policies: Sequence[str], given: argparse.Namespace) -> None:
+    """Of the first day that all policies have run."""
+    for seed in range(given.runs):
+        folders = {policy: given.out / f"{policy}-{seed}" for policy in policies}
+        if all((folder / RESULT).exists() for folder in folders.values()):
+            named = {"QCESA" if policy == "qescalor" else policy: folder for policy, folder in folders.items()}
+            curves = {name: cost_curve(folder / "out", given.minutes) for name, folder in named.items()}
+            draw_costs(curves, given.out / "figure2.html")
+            return
+
+
 def main() -> None:
+    end_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20.0)
-    parser.add_argument("--days", type=float, default=1.0, help="seasons within the run, for the forecast")
+    parser.add_argument("--epochs", type=int, default=24, help="of a day; nodes take half a minute to come")
     parser.add_argument("--rate", type=float, default=30_000.0)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--cells", type=int, help="so many now; default: all that are left")
     parser.add_argument("--policies", default=",".join(("qescalor", *(one.name for one in TYPES))))
     parser.add_argument("--samples", type=Path, help="of `sluice sample`, for QEScalor and the clairvoyant")
     parser.add_argument("--out", type=Path, default=Path("sized-day"))
     given = parser.parse_args()
-    for seed in range(given.runs):
-        for policy in given.policies.split(","):
-            path = given.out.resolve() / f"{policy}-{seed}" / "result.json"
-            if not path.exists():
-                result = measure(policy, path.parent, given, seed)
-                path.write_text(json.dumps(result))
+    given.out = given.out.resolve()
+    policies = given.policies.split(",")
+    cells = [(policy, seed) for seed in range(given.runs) for policy in policies]
+    paths = {cell: given.out / f"{cell[0]}-{cell[1]}" / RESULT for cell in cells}
+    for policy, seed in [cell for cell in cells if not paths[cell].exists()][: given.cells]:
+        result = measure(policy, paths[policy, seed].parent, given, seed)
+        paths[policy, seed].write_text(json.dumps(result))
+    for (policy, seed), path in paths.items():
+        if path.exists():
             print(f"{policy} run {seed}: {path.read_text()}", flush=True)
+    draw(policies, given)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Nothing lost or twice while the mix of nodes changes: a node killed, a start that fails, one that takes a minute.
+"""Nothing lost or twice while the mix of nodes changes: nodes killed, a start that fails, one that takes a minute.
 
     python -m benchmarks.sized_faults --changes 20 --out sized-faults
 
 Two operators, one of them with state, on nodes of three sizes on this machine. Changes come in pieces of --piece, each
-with its own run and count; the same folder again goes on with the next piece. Every piece has one fault of each kind.
+with its own run and count; the same folder again goes on with the next piece. A piece has two kinds of faults, the
+next one the other two.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import os
 import random
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import end_on_sigterm
 from benchmarks.sized_jobs import TYPES, master, open_engine, pipeline_of
 from sluice import Topic
 from sluice.control.engine import wait
@@ -30,8 +32,13 @@ from sluice.spark.nodes.provider import WorkerNode
 CORES = 1.9
 RATE = 4_000.0
 LATE_S = 60.0
-PATIENCE_S = 90.0
-FAULTS = ("a node is killed", "a start fails", "a start takes a minute")
+PATIENCE_S = 150.0
+KILLED, FAILS, DRAINING, LATE = FAULTS = (
+    "a node is killed",
+    "a start fails",
+    "a draining node is killed",
+    "a start takes a minute",
+)
 
 
 class FaultyNodes:
@@ -49,11 +56,11 @@ class FaultyNodes:
     def start(self, type_name: str, count: int) -> Sequence[WorkerNode]:
         if self.fails:
             self.fails = False
-            self.faults.append("a start fails")
+            self.faults.append(FAILS)
             raise SluiceError("this start was told to fail")
         if self.is_late:
             self.is_late = False
-            self.faults.append("a start takes a minute")
+            self.faults.append(LATE)
             time.sleep(LATE_S)
         return self.inner.start(type_name, count)
 
@@ -63,9 +70,11 @@ class FaultyNodes:
     def list(self) -> Sequence[WorkerNode]:
         return self.inner.list()
 
-    def kill(self, node: WorkerNode) -> None:
-        os.kill(self.inner.process_id(node), signal.SIGKILL)
-        self.faults.append("a node is killed")
+    def kill(self, nodes: Iterable[WorkerNode], fault: str) -> None:
+        """The first of them, if there is one."""
+        for node in list(nodes)[:1]:
+            os.kill(self.inner.process_id(node), signal.SIGKILL)
+            self.faults.append(fault)
 
 
 def next_mix(chance: random.Random, before: dict[str, InstanceMix]) -> dict[str, InstanceMix]:
@@ -92,7 +101,8 @@ def change(engine: SizedEngine, mixes: dict[str, InstanceMix]) -> float | None:
 
 def piece(folder: Path, number: int, changes: int) -> dict[str, Any]:
     chance = random.Random(number)
-    faults = dict(zip(sorted(chance.sample(range(changes), min(len(FAULTS), changes))), FAULTS, strict=False))
+    kinds = (FAILS, LATE) if number % 2 else (KILLED, DRAINING)
+    faults = dict(zip(chance.sample(range(changes), min(2, changes)), kinds, strict=False))
     root = folder / f"work-{number}"
     taken_s: list[float | None] = []
     with master(folder / f"cluster-{number}") as url:
@@ -105,11 +115,13 @@ def piece(folder: Path, number: int, changes: int) -> dict[str, Any]:
             wait(engine, 5.0)
             for position in range(changes):
                 fault = faults.get(position)
-                nodes.fails, nodes.is_late = fault == FAULTS[1], fault == FAULTS[2]
+                nodes.fails, nodes.is_late = fault == FAILS, fault == LATE
                 mixes = next_mix(chance, mixes)
-                if fault == FAULTS[0] and engine.nodes_of("per_key"):
-                    nodes.kill(engine.nodes_of("per_key")[0])
+                if fault == KILLED:
+                    nodes.kill(engine.nodes_of("per_key"), KILLED)
                 taken_s.append(change(engine, mixes))
+                if fault == DRAINING:
+                    nodes.kill(engine.pool.draining.values(), DRAINING)
                 engine.observe()
                 print(
                     f"  change {position}: {mixes}, there after {taken_s[-1]} s{f', {fault}' if fault else ''}",
@@ -145,6 +157,7 @@ def counts(root: Path) -> dict[str, int]:
 
 
 def main() -> None:
+    end_on_sigterm()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--changes", type=int, default=20)
     parser.add_argument("--piece", type=int, default=5)

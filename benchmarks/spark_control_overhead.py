@@ -24,14 +24,15 @@ from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.protocol import EMPTY_MEMORY, policies
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.ledgers import Ledgers
 
 RECORDS_PER_S = 100_000.0
 WARM_UP_S = 60.0
 DECIDE_EVERY_S = 5.0
 
 
-class MeteredEngine(SparkEngine):
-    """Notes what its listener costs: the thread it is called in does nothing else."""
+class MeteredLedgers(Ledgers):
+    """Note what Spark's listener costs: the thread it is called in does nothing else."""
 
     listening_s = 0.0
 
@@ -50,11 +51,11 @@ class CpuTimes:
     everything_s: float
 
 
-def spent(engine: MeteredEngine, threads: JvmThreads) -> CpuTimes:
-    return CpuTimes(time.thread_time(), threads.cpu_s()["loop"], engine.listening_s, cpu_s())
+def spent(ledgers: MeteredLedgers, threads: JvmThreads) -> CpuTimes:
+    return CpuTimes(time.thread_time(), threads.cpu_s()["loop"], ledgers.listening_s, cpu_s())
 
 
-def run_loop(engine: MeteredEngine, duration_s: float) -> None:
+def run_loop(engine: SparkEngine, duration_s: float) -> None:
     policy, memory = policies.create("ds2"), EMPTY_MEMORY
     for _ in range(round(duration_s / DECIDE_EVERY_S)):
         wait(engine, DECIDE_EVERY_S)
@@ -66,14 +67,15 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="half a minute instead of two")
     window_s = 30.0 if parser.parse_args().short else 120.0
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        engine = MeteredEngine(pipeline(), Path(folder), slots=4, feed=SteadyFeed("events", RECORDS_PER_S, events))
+        engine = SparkEngine(pipeline(), Path(folder), slots=4, feed=SteadyFeed("events", RECORDS_PER_S, events))
+        engine.ledgers = ledgers = MeteredLedgers(engine.spark, engine.runtime)
         engine.start(Target(parallelism={"double": 2, "count": 2}))
         run_loop(engine, WARM_UP_S)
         threads = JvmThreads(engine.spark)
         threads.note("loop")
-        before = spent(engine, threads)
+        before = spent(ledgers, threads)
         run_loop(engine, window_s)
-        after = spent(engine, threads)
+        after = spent(ledgers, threads)
         parts = {
             "the loop in Python": after.python_s - before.python_s,
             "its thread in the JVM": after.jvm_s - before.jvm_s,

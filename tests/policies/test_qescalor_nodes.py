@@ -180,19 +180,41 @@ def test_a_contradicted_size_is_sampled_again_once_its_node_is_there(prices, tmp
         json.dumps({"op": [{"size": sized["small"], "rate": 100.0}, {"size": sized["large"], "rate": 400.0}]})
     )
     policy = qescalor(prices=prices, samples=str(path), season_s=0)
-    decision, memory = policy.decide(window(0, 45.0, {"small": 1}, rate=50.0), EMPTY_MEMORY)
+    decision, memory = policy.decide(window(0, 40.0, {"small": 1}, rate=50.0), EMPTY_MEMORY)
+    assert memory["sampled"]["op"]["stale"] == [], "one window contradicts nothing"
+    assert decision.is_hold
+    decision, memory = policy.decide(window(EPOCH_S, 40.0, {"small": 1}, rate=50.0), memory)
     assert memory["sampled"]["op"]["stale"] == ["large"]
     assert decision.sizes == {"op": {"small": 1, "large": 1}}
-    decision, memory = policy.decide(window(30, 45.0, {"small": 1}, rate=50.0), memory)
+    decision, memory = policy.decide(window(EPOCH_S + 30, 40.0, {"small": 1}, rate=50.0), memory)
     assert decision.is_hold
     assert memory["sampled"]["op"]["base_rate"] is not None, "its node is still to come"
-    there = window(45, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    there = window(EPOCH_S + 45, 40.0, {"small": 1, "large": 1}, rate=50.0)
     metrics = there.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 170.0}})
     _, memory = policy.decide(there.model_copy(update={"operators": {"op": metrics}}), memory)
     assert memory["sampled"]["op"]["readings"] == [170.0]
-    later = window(EPOCH_S, 45.0, {"small": 1, "large": 1}, rate=50.0)
+    later = window(2 * EPOCH_S, 40.0, {"small": 1, "large": 1}, rate=50.0)
     metrics = later.operators["op"].model_copy(update={"size_rates": {"small": 50.0, "large": 190.0}})
     decision, memory = policy.decide(later.model_copy(update={"operators": {"op": metrics}}), memory)
     rates = {one["size"]["name"]: one["rate"] for one in memory["sampled"]["op"]["samples"]}
     assert rates == {"small": pytest.approx(50.0), "large": pytest.approx(180.0)}
     assert decision.sizes == {"op": {"small": 1}}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen"),
+    [
+        ([("small", 1, 0.0), ("large", 4, 0.0)], {"large": 1}),
+        ([("small", 1, 0.05), ("large", 4, 0.0)], {"large": 1}),
+        ([("small", 1, 0.05), ("twin", 1, 0.02), ("third", 1, 0.02)], {"twin": 4}),
+    ],
+)
+def test_sizes_may_cost_nothing_and_be_alike(tmp_path, sizes, chosen):
+    """390 records/s, where a core does 100."""
+    path = tmp_path / "sizes.json"
+    path.write_text(
+        json.dumps([{"name": n, "cpu_cores": c, "memory_mb": 512, "price_per_hour": p} for n, c, p in sizes])
+    )
+    policy = qescalor(prices=str(path), season_s=0, startup_cost_s=0, shutdown_cost_s=0)
+    decision, _ = policy.decide(window(0, 390.0, {"small": 1}, node_types={}), EMPTY_MEMORY)
+    assert decision.sizes == {"op": chosen}

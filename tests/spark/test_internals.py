@@ -1,7 +1,9 @@
 """Private calls of Spark are in one folder, and one that is missing is refused by name."""
 
 import re
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +11,8 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 
 import sluice
 from sluice.spark import internals
-from sluice.spark.internals import ApplicationEndedError, MissingCallError, kubernetes, placed
+from sluice.spark.internals import ApplicationEndedError, MissingCallError, checkpoints, executor_calls, status
+from sluice.spark.internals.queries import ApplicationQueries, RunningQuery
 
 PRIVATE = re.compile(
     r"\._(jsc|jvm|jsparkSession|jsq|jsqm|jdf|jconf|gateway|streamingCheckpointManager)\b"
@@ -38,7 +41,10 @@ def test_private_calls_of_spark_are_in_one_folder():
 def test_every_function_names_the_versions_it_was_seen_on():
     without = [
         name
-        for module in (internals, kubernetes, placed)
+        for module in (
+            internals,
+            *(import_module(f"{internals.__name__}.{one.name}") for one in iter_modules([FOLDER])),
+        )
         for name, value in vars(module).items()
         if getattr(value, "__module__", None) == module.__name__
         and not name.startswith("_")
@@ -70,27 +76,27 @@ NO_METHOD = Py4JError("An error occurred while calling o30.requestTotalExecutors
 @pytest.mark.parametrize("error", [NO_METHOD, AttributeError("no such attribute"), TypeError("'JavaPackage' object")])
 def test_a_call_that_is_not_there_is_refused_in_one_line(error):
     with pytest.raises(MissingCallError, match=r"Spark 9\.1\.0 has no requestTotalExecutors, which sluice needs"):
-        internals.request_executors(session(scheduler=object(), _jvm=Refusing(error)), 3)
+        executor_calls.request_executors(session(scheduler=object(), _jvm=Refusing(error)), 3)
     with pytest.raises(MissingCallError, match=r"Spark 9\.1\.0 has no status store"):
-        internals.StatusStore(session(scheduler=Refusing(error)))
+        status.StatusStore(session(scheduler=Refusing(error)))
     with pytest.raises(MissingCallError, match=r"Spark 9\.1\.0 has no checkpoint manager"):
-        internals.repartition_state(session(), "/tmp/checkpoint", 3)
+        checkpoints.repartition_state(session(), "/tmp/checkpoint", 3)
 
 
 @pytest.mark.parametrize("error", [Py4JNetworkError("Answer from Java side is empty"), Py4JError("target is gone")])
 def test_what_spark_itself_raises_passes_through(error):
     with pytest.raises(type(error), match=str(error)):
-        internals.decommission_executors(session(scheduler=object(), _jvm=Refusing(error)), ["1"])
+        executor_calls.decommission_executors(session(scheduler=object(), _jvm=Refusing(error)), ["1"])
 
 
 def test_a_stopped_session_is_no_missing_call():
     with pytest.raises(ApplicationEndedError, match="the Spark application has ended"):
-        internals.StatusStore(session())
+        status.StatusStore(session())
     assert internals.has_ended(session())
 
 
 def test_a_trigger_that_spark_does_not_tell_is_unknown():
-    query = internals.RunningQuery(Execution("q", "run", None))
+    query = RunningQuery(Execution("q", "run", None))
     query._execution = Refusing(Py4JError("does not exist"))
     assert query.trigger_interval_s() is None
 
@@ -160,7 +166,7 @@ def test_queries_of_all_sessions_are_known_and_heard_once_each(application):
     own, other = application.streams._jsqm, Streams()
     application.active |= {"a": Execution("a", "1", own), "b": Execution("b", "2", other)}
     application.active["c"] = Execution("c", "3", other)
-    queries = internals.ApplicationQueries(application)
+    queries = ApplicationQueries(application)
     queries.listen(print)
     assert [query.run_id for query in queries.running()] == ["1", "2", "3"]
     assert (len(own), len(other)) == (1, 1)
@@ -169,7 +175,7 @@ def test_queries_of_all_sessions_are_known_and_heard_once_each(application):
 
 
 def test_nothing_is_kept_of_sessions_without_queries_and_nothing_asked_while_nothing_changes(application):
-    queries = internals.ApplicationQueries(application)
+    queries = ApplicationQueries(application)
     queries.listen(print)
     for number in range(100):
         short_lived = Streams()
@@ -188,7 +194,7 @@ def test_without_a_shared_state_the_queries_of_the_session_are_known(application
     application._jsparkSession = Refusing(Py4JError("Method sharedState does not exist"))
     execution = Execution("a", "1", None)
     application.streams._jsqm = SimpleNamespace(active=lambda: [SimpleNamespace(streamingQuery=lambda: execution)])
-    assert [query.run_id for query in internals.ApplicationQueries(application).running()] == ["1"]
+    assert [query.run_id for query in ApplicationQueries(application).running()] == ["1"]
 
 
 @pytest.mark.parametrize(

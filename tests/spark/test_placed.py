@@ -15,8 +15,8 @@ import pytest
 from sluice import Topic
 from sluice.journal.file import read_runs
 from sluice.model import Placement, Worker
-from sluice.spark import internals
 from sluice.spark.cluster import lifecycle
+from sluice.spark.internals import executor_calls
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
 from sluice.spark.placed.cluster import executors_of
 from sluice.spark.placed.elastic import EMPTY_S, ElasticExecutors, without_slots
@@ -201,8 +201,8 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
 
 def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_needed(monkeypatch):
     calls: list[object] = []
-    monkeypatch.setattr(internals, "request_executors", lambda _, total: calls.append(total))
-    monkeypatch.setattr(internals, "kill_idle_executors", lambda _, ids: calls.append(ids) or ids)
+    monkeypatch.setattr(executor_calls, "request_executors", lambda _, total: calls.append(total))
+    monkeypatch.setattr(executor_calls, "kill_idle_executors", lambda _, ids: calls.append(ids) or ids)
     times_s = iter([0.0, 1.0, 2.0, 3.0, 3.0 + EMPTY_S])
     elastic = ElasticExecutors(None, now_s=lambda: next(times_s))
     one = workers_of([Executor(executor_id="0", host="a", cores=4)])

@@ -292,4 +292,4 @@ def position(engine: SparkEngine, operator: str) -> int:
 def held(engine: SparkEngine) -> float:
     import time
 
-    return engine._ledgers["fast"].counters(time.time()).held_back_s
+    return engine.ledgers.of["fast"].counters(time.time()).held_back_s

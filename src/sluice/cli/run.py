@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -13,6 +13,16 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
+from sluice.cli.job_options import (
+    PipelineName,
+    PipelineSet,
+    Seed,
+    Settings,
+    SparkSet,
+    WorkloadName,
+    WorkloadSet,
+    pipeline_of,
+)
 from sluice.cli.node_options import DefaultType, MostNodes, NodeList, Nodes, NodeStart, NodeStop, chosen_nodes
 from sluice.cli.run_engines import Where, run_on_spark, run_simulated
 from sluice.cli.run_page import NoPage, RunPage
@@ -23,12 +33,11 @@ from sluice.control.shadows import shadow_policies
 from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.journal.records import Choice
-from sluice.lab.pipelines import PipelineDefinition, pipelines
-from sluice.lab.run import THESIS_GUARDS, RunSpec
+from sluice.lab.run import THESIS_GUARDS, RunSpec, simulated_job
 from sluice.lab.spark_run import (
     DEFAULT_DURATION_S,
-    PipelineFile,
     SparkSettings,
+    spark_job,
     working_folder,
 )
 from sluice.lab.summary import Summary, summarise
@@ -56,15 +65,14 @@ ENGINE_DEFAULTS = {
     "sim": EngineDefaults(15.0, dict(THESIS_GUARDS)),
     "spark": EngineDefaults(10.0, {"max_slots": 24, "cooldown_s": 20.0}, DEFAULT_DURATION_S, fits_pattern=True),
 }
-Settings = list[str] | None
 
 
 @app.command("run")
 def run_command(
-    pipeline: Annotated[str, typer.Argument(help="A built-in pipeline (see 'sluice pipelines') or file.py:name.")],
+    pipeline: PipelineName,
     engine: Annotated[str, typer.Option(help="What runs it: sim or spark.")] = "sim",
     policy: Annotated[str, typer.Option(help="The policy; see 'sluice policies'.")] = DEFAULT_POLICY,
-    workload: Annotated[str, typer.Option(help="How records arrive; see 'sluice workloads'.")] = "cosine",
+    workload: WorkloadName = "cosine",
     duration: Annotated[
         float | None,
         typer.Option(
@@ -85,7 +93,7 @@ def run_command(
         float | None,
         typer.Option(help="How much faster the workload's own time runs; default: 1 on sim, to fit on spark."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same run.")] = 0,
+    seed: Seed = 0,
     slo: Annotated[
         float, typer.Option(parser=parse_seconds, metavar="TIME", help="Latency objective, e.g. 30 or 30s.")
     ] = 30.0,
@@ -93,12 +101,8 @@ def run_command(
     guard: Annotated[
         Settings, typer.Option("--guard", metavar="KEY=VALUE", help="Guard: cooldown_s, max_step, max_slots, ...")
     ] = None,
-    pipeline_set: Annotated[
-        Settings, typer.Option("--pipeline-set", metavar="KEY=VALUE", help="Pipeline parameter, e.g. peak_rate.")
-    ] = None,
-    workload_set: Annotated[
-        Settings, typer.Option("--workload-set", metavar="KEY=VALUE", help="Workload parameter, e.g. path of a trace.")
-    ] = None,
+    pipeline_set: PipelineSet = None,
+    workload_set: WorkloadSet = None,
     sim_set: Annotated[
         Settings, typer.Option("--sim-set", metavar="KEY=VALUE", help="Simulator setting, e.g. downtime_s, rescale.")
     ] = None,
@@ -126,10 +130,7 @@ def run_command(
             help="Workers for --placement: workers, slots, cpu, ...; on Spark cpu, io, net.",
         ),
     ] = None,
-    spark_set: Annotated[
-        Settings,
-        typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: slots, trigger_s, rescale, ..."),
-    ] = None,
+    spark_set: SparkSet = None,
     topics: Annotated[
         str | None,
         typer.Option(
@@ -245,6 +246,8 @@ def run_command(
         page = RunPage(dashboard_host, dashboard_port, dashboard_token, title=pipeline, objective_s=slo)
     if sized is None and getattr(spec.policy, "share_nodes", False):
         raise BadInputError("share_nodes=true needs --nodes: only there do operators share nodes")
+    if getattr(spec.policy, "samples", "") or getattr(spec.policy, "performance", ""):
+        _check_size_files(spec)
     if sized is not None:
         sized.check_policy(policy, spec.policy)
     elif engine == "spark" and recommends_sizes(spec.policy):
@@ -286,18 +289,6 @@ def run_command(
             page.stay()
 
 
-def pipeline_of(name: str, settings: dict[str, str], *, profile: Path | None) -> PipelineDefinition:
-    if ".py" in name:
-        return cast(PipelineDefinition, build(PipelineFile, {"where": name, **settings}, "pipeline"))
-    definition = pipelines.create(name, settings)
-    if profile is None:
-        return definition
-    from sluice.lab.pipelines.profiled import ProfiledPipeline
-    from sluice.placement.request import read_profile
-
-    return ProfiledPipeline(definition=definition, profile=read_profile(profile))
-
-
 def _placing(strategy: str | None, settings: dict[str, str]) -> PlacementSetup | None:
     if strategy is None and not settings:
         return None
@@ -336,6 +327,13 @@ def _policy_settings(policy: str, given: dict[str, str], types: str | None) -> d
     from sluice.lab.spark_nodes import with_prices
 
     return with_prices(given, policy, types)
+
+
+def _check_size_files(spec: RunSpec) -> None:
+    from sluice.lab.size_files import check_size_files
+
+    names = spark_job(spec).pipeline.operators if spec.engine == "spark" else simulated_job(spec).graph.names
+    check_size_files(spec.policy, list(names))
 
 
 def _speedup(driven: Workload, duration: float | None, *, fits: bool) -> float:

@@ -63,7 +63,7 @@ def run_on_spark(
     journal, recorded = _journal(out, appends=has_saved_run(root))
     page.show(journal)
     watched = console.is_terminal and not quiet
-    with console.status("starting Spark") if watched else nullcontext():
+    with console.status("starting Spark") if watched else nullcontext(), sigterm_interrupts():
         engine, initial = spark_engine(
             spec, where.settings, root, master=where.master, placement=placement, nodes=where.nodes
         )
@@ -138,6 +138,16 @@ def signals_set(event: threading.Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """SIGTERM does what Ctrl-C does, while nodes and Spark start: what has been started is stopped again."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def run_simulated(spec: RunSpec, out: Path | None, store: MemoryStore | None, page: NoPage, *, quiet: bool) -> Recorded:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -12,26 +14,74 @@ from rich.table import Table
 
 from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
+from sluice.cli.job_options import PipelineName, PipelineSet, Seed, SparkSet, WorkloadName, WorkloadSet, pipeline_of
 from sluice.cli.node_options import DefaultType, MostNodes, NodeList, Nodes, NodeStart, NodeStop, chosen_nodes
-from sluice.cli.run import pipeline_of
-from sluice.cli.run_engines import signals_set
+from sluice.cli.run_engines import signals_set, sigterm_interrupts
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.lab.run import RunSpec
-from sluice.lab.spark_run import SparkSettings, spark_engine, working_folder
+from sluice.lab.spark_run import SparkSettings, spark_engine, spark_job, working_folder
+from sluice.lab.spark_sampling import Samples, check_samples, models_of, rates_of, sample_operators
 from sluice.lab.workloads import workloads
 from sluice.learning.sampling import ConvergenceRule, DynamicSampling, FixedStepSampling
 from sluice.protocol import policies
 from sluice.registry import build
+from sluice.spark.placed.cluster import check_master
+
+if TYPE_CHECKING:
+    from sluice.control.engine import RecordCount
+    from sluice.lab.spark_nodes import NodeSetup
+    from sluice.model import InstanceSize
 
 SAMPLERS: dict[str, DynamicSampling | FixedStepSampling] = {"dsa": DynamicSampling(), "fssa": FixedStepSampling(step=1)}
-Settings = list[str] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Pass:
+    """What is sampled, how, and on what load."""
+
+    spec: RunSpec
+    settings: SparkSettings
+    nodes: NodeSetup
+    sizes: Sequence[InstanceSize]
+    operators: Sequence[str] | None
+    sampler: DynamicSampling | FixedStepSampling
+    convergence: ConvergenceRule
+    window_s: float
+    out: Path
+
+    def run(self, master: str, root: Path, console: Console) -> tuple[Samples, RecordCount]:
+        from sluice.spark.nodes.engine import SizedEngine
+        from sluice.spark.nodes.sampling import LiveSampling
+
+        with sigterm_interrupts():
+            engine, initial = spark_engine(self.spec, self.settings, root, master=master, nodes=self.nodes)
+        assert isinstance(engine, SizedEngine)
+        with signals_set(engine.clock.interrupted):
+            try:
+                chosen = _known(self.operators, engine.graph.names)
+                target = engine.start(initial)
+                targets = {
+                    name: LiveSampling(
+                        engine,
+                        name,
+                        target,
+                        window_s=self.window_s,
+                        trigger_s=self.settings.trigger_s,
+                        say=console.print,
+                    )
+                    for name in chosen
+                }
+                found = sample_operators(targets, self.sizes, self.sampler, self.convergence, self.out, console.print)
+            finally:
+                counted = engine.stop()
+        return found, counted
 
 
 @app.command("sample")
 def sample_command(
-    pipeline: Annotated[str, typer.Argument(help="A built-in pipeline (see 'sluice pipelines') or file.py:name.")],
+    pipeline: PipelineName,
     master: Annotated[str, typer.Option(help="A standalone cluster's master, spark://HOST:PORT.")],
     nodes: Nodes = None,
     operators: Annotated[str | None, typer.Option(help="Operators to sample, a,b,...; default: all.")] = None,
@@ -44,13 +94,10 @@ def sample_command(
     ] = 3,
     tolerance: Annotated[float, typer.Option(help="How much they may differ, as a share.")] = 0.05,
     max_windows: Annotated[int, typer.Option(min=2, help="What has not converged by then is taken as it is.")] = 20,
-    workload: Annotated[str, typer.Option(help="How records arrive meanwhile; see 'sluice workloads'.")] = "constant",
-    pipeline_set: Annotated[
-        Settings, typer.Option("--pipeline-set", metavar="KEY=VALUE", help="Pipeline parameter, e.g. peak_rate.")
-    ] = None,
-    spark_set: Annotated[
-        Settings, typer.Option("--spark-set", metavar="KEY=VALUE", help="Spark setting: trigger_s, keep_output, ...")
-    ] = None,
+    workload: WorkloadName = "constant",
+    workload_set: WorkloadSet = None,
+    pipeline_set: PipelineSet = None,
+    spark_set: SparkSet = None,
     node_type: DefaultType = None,
     node_start: NodeStart = None,
     node_stop: NodeStop = None,
@@ -59,7 +106,7 @@ def sample_command(
     root: Annotated[
         Path | None, typer.Option(help="Folder for topics and checkpoints that all nodes share; default: temporary.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same records.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path, typer.Option(help="File for the samples; with some in it, the pass goes on.")] = Path(
         "samples.json"
     ),
@@ -88,42 +135,29 @@ def sample_command(
         raise BadInputError("--nodes is missing: the sizes to sample, see 'sluice sizes'")
     if sampler not in SAMPLERS:
         raise unknown_name("sampler", sampler, SAMPLERS)
-    convergence = ConvergenceRule(windows=windows, tolerance=tolerance, max_windows=max_windows)
-    from sluice.lab.spark_sampling import models_of, rates_of, sample_operators
-    from sluice.spark.nodes.engine import SizedEngine
-    from sluice.spark.nodes.sampling import LiveSampling
-
-    given = parse_settings(pipeline_set or (), "--pipeline-set")
-    settings = build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark")
-    spec = RunSpec(
-        pipeline=pipeline_of(pipeline, given, profile=None),
-        policy=policies.create("static"),
-        workload=workloads.create(workload),
-        engine="spark",
-        seed=seed,
-    )
-    console = Console(stderr=True, quiet=as_json)
+    check_master(master)
     sizes = sorted((one.size for one in setup.types), key=lambda one: (one.cpu_cores, one.memory_mb))
+    todo = _Pass(
+        spec=RunSpec(
+            pipeline=pipeline_of(pipeline, parse_settings(pipeline_set or (), "--pipeline-set")),
+            policy=policies.create("static"),
+            workload=workloads.create(workload, parse_settings(workload_set or (), "--workload-set")),
+            engine="spark",
+            seed=seed,
+        ),
+        settings=build(SparkSettings, parse_settings(spark_set or (), "--spark-set"), "spark"),
+        nodes=setup,
+        sizes=sizes,
+        operators=None if operators is None else operators.split(","),
+        sampler=SAMPLERS[sampler],
+        convergence=ConvergenceRule(windows=windows, tolerance=tolerance, max_windows=max_windows),
+        window_s=window,
+        out=out,
+    )
+    check_samples(out, list(spark_job(todo.spec).pipeline.operators))
+    console = Console(stderr=True, quiet=as_json)
     with working_folder(root, resume=False) as folder:
-        engine, initial = spark_engine(spec, settings, folder, master=master, nodes=setup)
-        assert isinstance(engine, SizedEngine)
-        with signals_set(engine.clock.interrupted):
-            try:
-                chosen = _operators(operators, engine.graph.names)
-                target = engine.start(initial)
-                found = sample_operators(
-                    {
-                        name: LiveSampling(engine, name, target, window_s=window, trigger_s=settings.trigger_s)
-                        for name in chosen
-                    },
-                    sizes,
-                    SAMPLERS[sampler],
-                    convergence,
-                    out,
-                    console.print,
-                )
-            finally:
-                counted = engine.stop()
+        found, counted = todo.run(master, folder, console)
     models = models_of(found)
     rates = rates_of(models, sizes)
     if performance is not None:
@@ -132,6 +166,7 @@ def sample_command(
         "samples": {name: {one.size.name: one.rate for one in taken} for name, taken in found.items()},
         "rates": rates,
         "cross_validated_rmse": {name: one.rmse for name, one in models.items()},
+        "records": counted.processed,
         "lost_records": counted.lost,
         "duplicated_records": counted.duplicated,
     }
@@ -141,12 +176,11 @@ def sample_command(
         _show(result, [one.name for one in sizes], out)
 
 
-def _operators(given: str | None, known: tuple[str, ...]) -> list[str]:
-    chosen = list(known) if given is None else given.split(",")
-    for name in chosen:
-        if name not in known:
-            raise unknown_name("operator", name, known)
-    return chosen
+def _known(chosen: Sequence[str] | None, operators: tuple[str, ...]) -> Sequence[str]:
+    for name in chosen or ():
+        if name not in operators:
+            raise unknown_name("operator", name, operators)
+    return operators if chosen is None else chosen
 
 
 def _show(result: dict[str, Any], sizes: list[str], out: Path) -> None:
@@ -157,4 +191,5 @@ def _show(result: dict[str, Any], sizes: list[str], out: Path) -> None:
         table.add_row(name, *cells)
     console = Console()
     console.print(table)
-    console.print(f"samples: {out}; records lost {result['lost_records']}, twice {result['duplicated_records']}")
+    counts = f"{result['records']:,} records, lost {result['lost_records']}, twice {result['duplicated_records']}"
+    console.print(f"samples: {out}; {counts}", soft_wrap=True)

@@ -75,18 +75,25 @@ class NodeSetup:
         return SizedEngine(inner, pool, default_type=self.default_type, root=root)
 
     def executor_settings(self) -> dict[str, str]:
-        """An executor takes all cores of its worker; its memory is the same everywhere, so the smallest type's."""
+        """An executor takes all cores of its worker. What Spark requests of its memory is the same everywhere, so the
+        smallest type's; a worker may give it more.
+        """
         return {"spark.executor.memory": f"{int(min(one.memory_mb for one in self.types))}m"}
 
     def check_policy(self, name: str, policy: Policy) -> None:
-        """A policy that recommends sizes must recommend some of these."""
+        """A policy that recommends sizes must recommend some of these, and know them as they are."""
         if not recommends_sizes(policy):
             return
-        offered = {one.name for one in self.types}
+        offered = {one.name: one.size for one in self.types}
         for size in getattr(policy, "sizes", ()):
             if size.name not in offered:
                 raise BadInputError(
                     f"policy {name!r} recommends size {size.name!r}, --nodes has {', '.join(sorted(offered))}"
+                )
+            if size != offered[size.name]:
+                raise BadInputError(
+                    f"policy {name!r}: size {size.name!r} has {size.cpu_cores:g} cores, {size.memory_mb:g} MB and a "
+                    f"price of {size.price_per_hour:g} in its price table, and others in --nodes"
                 )
 
 

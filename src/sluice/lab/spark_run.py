@@ -20,7 +20,7 @@ from sluice.model import Target
 from sluice.registry import parameter
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
-from sluice.spark.placed.cluster import YARN
+from sluice.spark.placed.cluster import FIRST_EXECUTOR_S, YARN
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
@@ -208,6 +208,7 @@ def micro_batch_engine(
         master=master,
         places=placement is not None or nodes is not None,
         grows=nodes is not None,
+        executors_within_s=nodes.patience_s if nodes else FIRST_EXECUTOR_S,
         elastic=placement is not None and placement.elastic,
         capacity=vars(placement.capacity) if placement else None,
         session_settings={

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sluice.errors import BadInputError
 from sluice.files import replace_file
+from sluice.lab.size_files import foreign
 from sluice.learning.performance import TunedModel, tuned
-from sluice.learning.sampled_sizes import load_samples
+from sluice.learning.sampled_sizes import read_samples
 from sluice.learning.sampling import ConvergenceRule, DynamicSampling, FixedStepSampling, Sample, SamplingTarget
 from sluice.model import InstanceSize
 
@@ -48,6 +49,16 @@ class KnownSampling:
         yield self._known[size.name].rate
 
 
+def check_samples(path: Path, operators: Collection[str]) -> None:
+    """Bad input if what is there cannot be gone on with: it is broken, or another pipeline's."""
+    found = _read(path)
+    if others := [name for name in found if foreign(name, operators)]:
+        raise BadInputError(
+            f"samples file {str(path)!r} has operator {others[0]!r}, this pipeline {', '.join(operators)}: "
+            f"give another --out"
+        )
+
+
 def sample_operators(
     targets: Mapping[str, SamplingTarget],
     sizes: Sequence[InstanceSize],
@@ -56,19 +67,31 @@ def sample_operators(
     path: Path,
     say: Said,
 ) -> Samples:
-    """Sample operator after operator, smallest size first; `path` has every sample as soon as it was taken."""
-    found: Samples = {name: one.samples for name, one in load_samples(str(path)).items()} if path.exists() else {}
+    """Sample operator after operator, smallest size first; `path` has every sample as soon as it was taken.
+
+    A sample of a size that is not offered as it was then does not count, and is replaced when that name is sampled.
+    """
+    found = _read(path)
     for operator, target in targets.items():
-        known = {sample.size.name: sample for sample in found.get(operator, ())}
+        known = {one.size.name: one for one in found.get(operator, ()) if any(_alike(one.size, size) for size in sizes)}
 
         def keep(sample: Sample, operator: str = operator) -> None:
-            found[operator] = (*found.get(operator, ()), sample)
+            others = [one for one in found.get(operator, ()) if one.size.name != sample.size.name]
+            found[operator] = (*others, sample)
             write_samples(path, found)
             settled = "" if sample.converged else ", not converged"
             say(f"{operator} on {sample.size.name}: {sample.rate:,.0f} rec/s after {sample.windows} windows{settled}")
 
         sampler.sample(KnownSampling(target, known, convergence, keep), sizes, AS_IT_IS)
     return found
+
+
+def _read(path: Path) -> Samples:
+    return read_samples(str(path)) if path.exists() else {}
+
+
+def _alike(one: InstanceSize, other: InstanceSize) -> bool:
+    return (one.name, one.cpu_cores, one.memory_mb) == (other.name, other.cpu_cores, other.memory_mb)
 
 
 def write_samples(path: Path, samples: Mapping[str, Sequence[Sample]]) -> None:

@@ -49,5 +49,24 @@ def ahead_of_time(mixes: Sequence[InstanceMix], begins_s: Sequence[float], start
     return wanted
 
 
+def with_those_ahead(
+    mixes: Mapping[str, InstanceMix],
+    planned: Mapping[str, Sequence[InstanceMix]],
+    planned_epoch: int,
+    time_s: float,
+    epoch_s: float,
+    start_s: Mapping[str, float],
+) -> dict[str, InstanceMix]:
+    """The mixes of now, and what a plan that begins with `planned_epoch` needs so soon that it is requested now."""
+    passed = int(time_s / epoch_s) - planned_epoch
+    early = dict(mixes)
+    for name, by_epoch in planned.items():
+        left = by_epoch[passed:] if passed >= 0 else []
+        if name in mixes and len(left) > 1:
+            begins_s = [(planned_epoch + passed + step) * epoch_s - time_s for step in range(len(left))]
+            early[name] = most_of_both(mixes[name], ahead_of_time(left, begins_s, start_s))
+    return early
+
+
 def most_of_both(one: InstanceMix, other: InstanceMix) -> InstanceMix:
     return {size: max(one.get(size, 0), other.get(size, 0)) for size in {**one, **other}}

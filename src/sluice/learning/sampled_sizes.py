@@ -94,9 +94,12 @@ def _rates(samples: tuple[Sample, ...], sizes: tuple[InstanceSize, ...]) -> Mapp
 
 @lru_cache(maxsize=32)
 def load_samples(path: str) -> Mapping[str, SampledSizes]:
-    """From a JSON file `{operator: [{"size": {...}, "rate": records/s}, ...]}`; an empty path has none."""
-    if not path:
-        return {}
+    """As they were when a policy first asked; an empty path has none."""
+    return {name: SampledSizes(samples=taken) for name, taken in read_samples(path).items()} if path else {}
+
+
+def read_samples(path: str) -> dict[str, tuple[Sample, ...]]:
+    """From a JSON file `{operator: [{"size": {...}, "rate": records/s}, ...]}`."""
     try:
         samples = _SAMPLES.validate_python(json.loads(Path(path).read_text()))
     except OSError as error:
@@ -107,4 +110,4 @@ def load_samples(path: str) -> Mapping[str, SampledSizes]:
         raise BadInputError(f"samples file {path!r} is no JSON: {error}") from error
     if empty := [name for name, taken in samples.items() if not taken]:
         raise BadInputError(f"samples file {path!r}: operator {empty[0]!r} has no sample")
-    return {name: SampledSizes(samples=taken) for name, taken in samples.items()}
+    return samples

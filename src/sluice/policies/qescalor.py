@@ -5,19 +5,19 @@ Mu et al., "QEScalor: Quantitative Elastic Scaling Framework in Distributed Stre
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sluice.dataflow.numbers import LARGEST, listing, number, ratio
-from sluice.dataflow.rates import selectivities, source_arrival_rate
+from sluice.dataflow.numbers import LARGEST, listing, number
+from sluice.dataflow.rates import selectivities
 from sluice.errors import needs_extra
 from sluice.learning.epoch_flow import EpochFlow
+from sluice.learning.epoch_outlook import EpochOutlook, newest_epoch, worst_error
 from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
-from sluice.learning.node_plan import NodeTypes, ahead_of_time, expected_mix, lacking, most_of_both, unavailable
-from sluice.model import InstanceSize, Learned, LoadForecast, Observation, OperatorMetrics
-from sluice.model.learned import rounded
+from sluice.learning.node_plan import NodeTypes, expected_mix, lacking, unavailable, with_those_ahead
+from sluice.model import InstanceSize, Observation
 from sluice.model.recommendation import InstanceMix, Recommendation
 from sluice.protocol import Memory, policy
 from sluice.registry import parameter
@@ -26,12 +26,11 @@ with needs_extra("policy 'qescalor'", "learning"):
     from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_within
     from sluice.learning.sampled_sizes import SampledSizes, load_samples
     from sluice.learning.shared_nodes import JOB, joined
+    from sluice.learning.size_speeds import SizeSpeeds, standard_size
 
 MAX_MIXES = 200_000
 SLACK = 1.05
 """A load this much above the planned capacity is acted on within an epoch; the target utilisation covers less."""
-CALIBRATION_GAIN = 0.3
-"""How much of a new measurement enters the factor between the profile's rates and production's."""
 
 
 @policy("qescalor")
@@ -101,41 +100,46 @@ class QEScalor:
         return self.sizes != ONE_SIZE
 
     @property
+    def _rates(self) -> SizeSpeeds:
+        return SizeSpeeds(sizes=self.sizes, performance=self.performance, samples=self.samples)
+
+    @property
     def epochs(self) -> EpochLoad:
         season = round(self.season_s / self.epoch_s)
         return EpochLoad(epoch_s=self.epoch_s, forecaster=Forecaster(season=season if season > 1 else 0, z=self.band))
 
     @property
-    def speeds(self) -> EpochLoad:
-        """What an operator does over what its profile says, forecast like the load; the slowest window counts."""
-        return replace(self.epochs, worst=min)
+    def _outlook(self) -> EpochOutlook:
+        return EpochOutlook(
+            epochs=self.epochs,
+            horizon=self.horizon,
+            band=self.band,
+            max_error=self.max_error,
+            catch_up_s=self.catch_up_s,
+        )
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         recommendation, kept = self._decided(observation, memory)
-        return recommendation.model_copy(update={"learned": self._learned(kept)}), kept
-
-    def _learned(self, kept: Memory) -> Learned:
-        """The forecast of all sources together; their bands are added up, as if all were wrong the same way."""
         states = [EpochState.model_validate(data) for data in kept["epochs"].values()]
-        if not states or any(state.learned.error is None for state in states):
-            return Learned()
-        ahead = [self.epochs.expected(state, self.horizon) for state in states]
-        return Learned(
-            forecast=LoadForecast(
-                time_s=tuple((_index_of(states) + step + 0.5) * self.epoch_s for step in range(self.horizon)),
-                mean=_added(one.mean for one in ahead),
-                low=_added(one.low for one in ahead),
-                high=_added(one.high for one in ahead),
-            )
-        )
+        return recommendation.model_copy(update={"learned": self._outlook.learned(states)}), kept
 
     def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
         seen = selectivities(observation)
         selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
-        running = {name: self._running(name, metrics, memory) for name, metrics in observation.operators.items()}
-        epochs, is_new = self._seen_loads(observation, memory)
-        sampled, factors = self._profiled(observation, running, memory, is_new)
-        speeds = self._seen_speeds(observation, factors, memory)
+        running = {name: self._rates.running(name, one, memory) for name, one in observation.operators.items()}
+        outlook = self._outlook
+        epochs, is_new = outlook.seen_loads(observation, memory.get("epochs", {}))
+        learned = self._rates.learned(
+            observation,
+            running,
+            memory,
+            is_new_epoch=is_new,
+            expected=lambda name, mix: self._expected(name, mix, observation, memory),
+        )
+        sampled, factors = learned.sampled, learned.factors
+        speeds = {}
+        if self.forecast_speed:
+            speeds = outlook.seen_speeds(observation.time_s, factors, memory.get("speeds", {}))
         flow = EpochFlow(epochs=self.epochs, max_error=self.max_error, catch_up_s=self.catch_up_s)
         outputs = flow.seen(observation, seen, memory.get("outputs", {})) if self.forecast_output else {}
         kept: dict[str, Any] = {
@@ -156,12 +160,13 @@ class QEScalor:
                 f"qescalor: arrival rate unknown at {len(missing)} sources: {listing(missing)}"
             ), kept
 
-        now = {name: self._now(state, observation.operators[name]) for name, state in epochs.items()}
+        epoch = newest_epoch(epochs.values())
+        now = {name: outlook.now(state, observation.operators[name]) for name, state in epochs.items()}
         arriving = flow.loads(observation, selectivity, {}, {name: [load] for name, load in now.items()})
-        ahead = {name: self._ahead(state, now[name]) for name, state in epochs.items()}
+        ahead = {name: outlook.ahead(state, now[name]) for name, state in epochs.items()}
         loads = flow.loads(observation, selectivity, outputs, ahead)
         known = {
-            name: self._at_speed(load, speeds.get(name), factors[name])
+            name: outlook.at_speed(load, speeds.get(name), factors[name])
             for name, load in loads.items()
             if load is not None and name in factors
         }
@@ -190,13 +195,13 @@ class QEScalor:
                 if size in unavailable(types)
             }
         )
-        error = _worst_error(epochs)
+        error = worst_error(epochs.values())
         measures = {} if error is None else {"forecast_error": min(error, LARGEST)}
         waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
         if not is_new and not refused and (waits or not short):
             early = self._early(observation, expected, memory)
             if early == expected:
-                why = f"qescalor: epoch {_index(epochs)} goes on, {self._explain(known)}"
+                why = f"qescalor: epoch {epoch} goes on, {self._explain(known)}"
                 return Recommendation.hold(why, measures), kept
             return self._requested(observation, early, self._early_reason(expected, early, types), measures, kept)
 
@@ -206,7 +211,10 @@ class QEScalor:
             )
             for name, load in known.items()
         }
-        kept["plan"] = {"index": _index(epochs), "mixes": {name: list(plan.mixes) for name, plan in plans.items()}}
+        kept["plan"] = {
+            "index": epoch,
+            "mixes": {name: list(plan.mixes) for name, plan in plans.items()},
+        }
         mixes = self._early(observation, running | {name: plan.mixes[0] for name, plan in plans.items()}, kept)
         for name, found in sampled.items():
             if found.stale and not found.under_way and name in known and mixes[name] == running[name]:
@@ -250,16 +258,7 @@ class QEScalor:
             return mixes
         start_s = dict.fromkeys((size.name for size in self.sizes), self.lead_s)
         start_s |= {name: one.start_s for name, one in observation.node_types.items()}
-        passed = int(observation.time_s / self.epoch_s) - plan["index"]
-        early = dict(mixes)
-        for name, planned in plan["mixes"].items():
-            left = planned[passed:] if passed >= 0 else []
-            if name in mixes and len(left) > 1:
-                begins_s = [
-                    (plan["index"] + passed + step) * self.epoch_s - observation.time_s for step in range(len(left))
-                ]
-                early[name] = most_of_both(mixes[name], ahead_of_time(left, begins_s, start_s))
-        return early
+        return with_those_ahead(mixes, plan["mixes"], plan["index"], observation.time_s, self.epoch_s, start_s)
 
     def _early_reason(
         self, before: Mapping[str, InstanceMix], after: Mapping[str, InstanceMix], types: NodeTypes
@@ -272,133 +271,11 @@ class QEScalor:
         ]
         return f"qescalor: ahead of the next epoch: {listing(starts)}"
 
-    def _running(self, name: str, metrics: OperatorMetrics, memory: Memory) -> InstanceMix:
-        """As the engine reports it, else as last recommended if the number fits, else all of the standard size."""
-        known = {size.name for size in self.sizes}
-        for mix in (metrics.sizes, memory.get("mixes", {}).get(name)):
-            if mix and mix.keys() <= known and sum(mix.values()) == metrics.parallelism:
-                return {size: count for size, count in mix.items() if count}
-        return {_standard(self.sizes).name: metrics.parallelism}
-
-    def _profiled(
-        self, observation: Observation, running: Mapping[str, InstanceMix], memory: Memory, is_new: bool
-    ) -> tuple[dict[str, SampledSizes], dict[str, float]]:
-        """Samples of the operators that have some, and production over profile; both learn from this window.
-
-        While a size is being sampled its rate is what is not known, so the factor stays; once production contradicts
-        the samples they are refitted, and the factor begins anew. A mix that is not the recommended one ends sampling.
-        """
-        sampled = dict(load_samples(self.samples))
-        sampled |= {name: SampledSizes.model_validate(data) for name, data in memory.get("sampled", {}).items()}
-        factors: dict[str, float] = {}
-        for name, metrics in observation.operators.items():
-            mix, found = running[name], sampled.get(name)
-            last: float | None = memory.get("factors", {}).get(name)
-            rate = metrics.per_instance_rate()
-            if found is not None and found.under_way:
-                sampled[name] = self._resampled(name, found, metrics, mix, observation, memory, is_new)
-                factors[name] = 1.0 if last is None else last
-                continue
-            factor = self._calibrated(rate, metrics.parallelism, mix, self._rates(name, sampled), last)
-            if factor is None:
-                continue
-            factors[name] = factor
-            if found is not None:
-                sampled[name] = found.contradicted(mix, self.sizes, factor)
-                if sampled[name] is not found:
-                    factors[name] = 1.0
-        return {name: found for name, found in sampled.items() if name in observation.operators}, factors
-
-    def _resampled(
-        self,
-        name: str,
-        found: SampledSizes,
-        metrics: OperatorMetrics,
-        mix: InstanceMix,
-        observation: Observation,
-        memory: Memory,
-        is_new: bool,
-    ) -> SampledSizes:
-        """One window of a size that is sampled again; an engine that tells sizes apart has measured it itself."""
-        measured = (metrics.size_rates or {}).get(found.stale[0])
-        rate = metrics.per_instance_rate()
-        if mix != memory.get("requested", {}).get(name):
-            if self._expected(name, mix, observation, memory) == mix:
-                return found.given_up()
-            return found
-        if measured is not None:
-            found = found.measured(measured)
-        elif rate is not None:
-            found = found.read(rate * metrics.parallelism)
-        return found.ended(self.sizes) if is_new else found
-
-    def _calibrated(
-        self, rate: float | None, parallelism: int, mix: InstanceMix, profile: Mapping[str, float], last: float | None
-    ) -> float | None:
-        """Production's rate over the profile's; smoothed, and as last known while the operator has nothing to do."""
-        expected = sum(count * profile.get(size, 0.0) for size, count in mix.items())
-        now = None if rate is None else ratio(rate * parallelism, expected)
-        if now is None or not now * min(profile.values(), default=0.0) > 0:
-            return last
-        return now if last is None else last + CALIBRATION_GAIN * (now - last)
-
-    def _rates(self, name: str, sampled: Mapping[str, SampledSizes]) -> dict[str, float]:
-        """Records/s of one instance, by size."""
-        if name in sampled:
-            return sampled[name].rates(self.sizes)
-        return load_profile(self.performance).of(name, self.sizes)
-
-    def _seen_speeds(
-        self, observation: Observation, factors: Mapping[str, float], memory: Memory
-    ) -> dict[str, EpochState]:
-        if not self.forecast_speed:
-            return {}
-        saved = {name: EpochState.model_validate(data) for name, data in memory.get("speeds", {}).items()}
-        return {
-            name: self.speeds.seen(saved.get(name), observation.time_s, min(factor, LARGEST))
-            for name, factor in factors.items()
-        }
-
-    def _at_speed(self, load: list[float], state: EpochState | None, factor: float) -> list[float]:
-        """Load of every epoch, larger where the operator is expected to be slower than now."""
-        if state is None or not self.speeds.trusts(state, self.max_error):
-            return load
-        ahead = self.speeds.expected(state, len(load)).mean
-        return [
-            min(value * factor / speed, LARGEST) if speed > 0 else value
-            for value, speed in zip(load, ahead, strict=True)
-        ]
-
-    def _seen_loads(self, observation: Observation, memory: Memory) -> tuple[dict[str, EpochState], bool]:
-        states, is_new = {}, False
-        for name in observation.topology.sources:
-            saved = memory.get("epochs", {}).get(name)
-            before = None if saved is None else EpochState.model_validate(saved)
-            rate = source_arrival_rate(observation.operators[name])
-            if rate is not None:
-                states[name] = self.epochs.seen(before, observation.time_s, min(rate, LARGEST))
-                is_new |= before is None or states[name].index != before.index
-            elif before is not None:
-                states[name] = before
-        return states, is_new
-
-    def _now(self, state: EpochState, metrics: OperatorMetrics) -> float:
-        """What a source must read now: what arrives, and its backlog within `catch_up_s`."""
-        rate = source_arrival_rate(metrics)
-        return min((state.peak if rate is None else rate) + (metrics.lag or 0.0) / self.catch_up_s, LARGEST)
-
-    def _ahead(self, state: EpochState, now: float) -> list[float]:
-        """Load of a source in every epoch, the first at least that of now."""
-        if not self.epochs.trusts(state, self.max_error):
-            return [now + self.band * state.learned.naive_deviation] * self.horizon
-        first, *later = self.epochs.expected(state, self.horizon).high
-        return [max(first, now), *later]
-
     def _options(
         self, name: str, sampled: Mapping[str, SampledSizes], factor: float, without: Collection[str]
     ) -> list[SizeOption]:
         """All sizes but those that cannot be had; if none can, all the same: something is to be requested."""
-        profile = self._rates(name, sampled)
+        profile = self._rates.rates(name, sampled)
         profile = {size: rate for size, rate in profile.items() if size not in without} or profile
         hours = self.epoch_s / 3600
         return [
@@ -413,7 +290,7 @@ class QEScalor:
 
     @property
     def _costs(self) -> ScalingCosts:
-        standard = _standard(self.sizes)
+        standard = standard_size(self.sizes)
         per_second = standard.price_per_hour / standard.cpu_cores / 3600
         return ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
 
@@ -426,27 +303,19 @@ class QEScalor:
         after: Mapping[str, InstanceMix],
         loads: Mapping[str, Sequence[float]],
     ) -> str:
-        worst = _worst_error(epochs)
-        trusted = all(self.epochs.trusts(state, self.max_error) for state in epochs.values())
-        source = "no forecast yet, reacts" if worst is None else f"forecast off by {worst:.0%}"
-        if worst is not None and not trusted:
-            source += f", above {self.max_error:.0%}: reacts"
-        when = f"epoch {_index(epochs)}" if is_new else f"epoch {_index(epochs)} again, {listing(short)} fell short"
+        when = f"epoch {newest_epoch(epochs.values())}"
+        if not is_new:
+            when += f" again, {listing(short)} fell short" if short else " again"
         changes = [
             f"{name} {_words(before[name])} -> {_words(after[name])} for {number(loads[name][0])} rec/s"
             for name in loads
             if before[name] != after[name]
         ]
         explained = listing(changes) if changes else self._explain(loads)
-        return f"qescalor: {when}, {source}, {self.horizon} epochs ahead: {explained}"
+        return f"qescalor: {when}, {self._outlook.words(epochs.values())}, {self.horizon} epochs ahead: {explained}"
 
     def _explain(self, loads: Mapping[str, Sequence[float]]) -> str:
         return listing(f"{name} planned for {number(load[0])} rec/s" for name, load in loads.items())
-
-
-def _standard(sizes: Sequence[InstanceSize]) -> InstanceSize:
-    """The size nearest to one core: what an instance is when no size was chosen."""
-    return min(sizes, key=lambda size: abs(size.cpu_cores - 1))
 
 
 def _joined(
@@ -458,23 +327,6 @@ def _joined(
 
 def _capacity(mix: InstanceMix, options: Sequence[SizeOption]) -> float:
     return sum(mix.get(option.name, 0) * option.performance for option in options)
-
-
-def _index(epochs: Mapping[str, EpochState]) -> int:
-    return _index_of(epochs.values())
-
-
-def _index_of(states: Iterable[EpochState]) -> int:
-    return max(state.index for state in states)
-
-
-def _added(parts: Iterable[Sequence[float]]) -> tuple[float, ...]:
-    return tuple(rounded(min(sum(values), LARGEST)) for values in zip(*parts, strict=True))
-
-
-def _worst_error(epochs: Mapping[str, EpochState]) -> float | None:
-    errors = [error for state in epochs.values() if (error := state.learned.error) is not None]
-    return max(errors, default=None)
 
 
 def _words(mix: InstanceMix) -> str:

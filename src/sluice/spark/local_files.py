@@ -13,7 +13,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sluice.spark.internals import MissingCallError, replace_local_files
+from sluice.spark.internals import MissingCallError
+from sluice.spark.internals.checkpoints import replace_local_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from sluice.model import Target
 from sluice.spark.attach.engine import AttachedEngine
 from sluice.spark.attach.executors import ClusterExecutors
 from sluice.spark.cluster.lifecycle import read_state
-from sluice.spark.internals import ApplicationQueries
+from sluice.spark.internals.queries import ApplicationQueries
 from sluice.testing.engine_suite import EngineSuite
 from sluice.testing.step_load.feed import WRITES_PER_S, LineFeed
 from sluice.testing.step_load.job import DRAINING, session, start_query

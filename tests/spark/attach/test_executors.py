@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from sluice.spark import internals
 from sluice.spark.attach import executors as module
 from sluice.spark.attach.executors import GAP_PATIENCE_S, REQUEST_AGAIN_S, ClusterExecutors
+from sluice.spark.internals import status
 
 
 class Scheduler:
@@ -70,7 +70,7 @@ def clock(monkeypatch):
 
 
 def connect(monkeypatch, scheduler, *, drains):
-    monkeypatch.setattr(internals, "_json_mapper", lambda _: SimpleNamespace(writeValueAsString=json.dumps))
+    monkeypatch.setattr(status, "_json_mapper", lambda _: SimpleNamespace(writeValueAsString=json.dumps))
     utils = SimpleNamespace(toScalaMap=lambda found: found, toSeq=lambda found: found)
     java = SimpleNamespace(util=SimpleNamespace(HashMap=dict, ArrayList=Names, Arrays=SimpleNamespace(toString=str)))
     info = SimpleNamespace(ExecutorDecommissionInfo=lambda *_: None)

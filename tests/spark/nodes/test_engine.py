@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 
 import pytest
 
@@ -11,146 +10,10 @@ from sluice.control.decider import Decider
 from sluice.control.loop import Loop
 from sluice.errors import BadInputError, SluiceError
 from sluice.journal.file import MemoryJournal
-from sluice.journal.records import RecordCount
-from sluice.model import Graph, Observation, Operator, OperatorMetrics, Recommendation, Reconciliation, Target
-from sluice.spark import internals
+from sluice.model import Recommendation, Target
 from sluice.spark.nodes.engine import SizedEngine, saved_sizes
-from sluice.spark.nodes.pool import NodePool
-from sluice.spark.nodes.sampling import LiveSampling
 from sluice.spark.placed.speeds import TaskSpeeds
-from sluice.spark.placed.workers import Executor
-from tests.spark.nodes.fakes import LARGE, SMALL, AtOnce, FakeNodes
-
-
-class FakeClock:
-    def __init__(self) -> None:
-        self.time_s = 0.0
-        self.interrupted = threading.Event()
-
-    def now_s(self):
-        return self.time_s
-
-    def sleep_s(self, duration_s):
-        self.time_s += duration_s
-
-
-class FakePlacing:
-    worths: dict = {}  # noqa: RUF012
-
-
-class FakeWorkers:
-    """The executors of all nodes whose `start_s` is over."""
-
-    def __init__(self, provider, clock) -> None:
-        self.provider, self.clock = provider, clock
-        self.started: dict[str, float] = {}
-        self.speeds = TaskSpeeds()
-        self.dead: set[str] = set()
-
-    @property
-    def workers(self):
-        there = {}
-        for number, node in enumerate(self.provider.list()):
-            start_s = next(one.start_s for one in self.provider.types() if one.name == node.type)
-            if self.clock.time_s - self.started.setdefault(node.name, self.clock.time_s) >= start_s:
-                slots = next(one.slots for one in self.provider.types() if one.name == node.type)
-                if node.host not in self.dead:
-                    there[node.host] = Executor(executor_id=f"e{number}{node.name}", host=node.host, cores=slots)
-        return there
-
-    def active_tasks(self):
-        return {}
-
-
-class FakeInner:
-    """The engine below: does what it is told, and reads at the speed of the nodes."""
-
-    tick_s = 1.0
-    spark = None
-    guarantees: dict = {}  # noqa: RUF012
-
-    def __init__(self, provider) -> None:
-        self.clock = FakeClock()
-        self.worker_side = FakeWorkers(provider, self.clock)
-        self.runtime = type("Runtime", (), {"placing": FakePlacing()})()
-        self.graph = Graph(operators=(Operator(name="map"), Operator(name="count", min_parallelism=2)))
-        self.target: Target | None = None
-        self.history: list[Target] = []
-        self.stopped = False
-
-    def start(self, target):
-        self.target = target
-        return target
-
-    def reconcile(self, target):
-        if target != self.target:
-            self.history.append(target)
-        self.target = target
-        return Reconciliation(requested=target.parallelism, observed=target.parallelism)
-
-    def maintain(self):
-        return ()
-
-    def observe(self):
-        tasks = [
-            {"run_id": name, "executor": executor.executor_id, "read_records": 1000 * cores, "run_ms": 1000}
-            for name in self.graph.names
-            for host, counts in self.target.placement.tasks.items()
-            for executor in [self.worker_side.workers.get(host)]
-            if executor is not None and counts.get(name)
-            for cores in [1 if executor.cores > 1 else 0.5]
-        ]
-        self.worker_side.speeds.add(tasks, lambda run: run)
-        self.worker_side.speeds.close_window()
-        operators = {name: OperatorMetrics(parallelism=count) for name, count in self.target.parallelism.items()}
-        return Observation(time_s=self.clock.time_s + 1, interval_s=1.0, operators=operators)
-
-    def stop(self):
-        self.stopped = True
-        return RecordCount(arrived=0, processed=0, waiting=0, lost=0, duplicated=0)
-
-
-@pytest.fixture
-def world(tmp_path, monkeypatch):
-    monkeypatch.setattr(internals, "decommission_executors", lambda *_: [])
-    return World(tmp_path)
-
-
-class World:
-    def __init__(self, root) -> None:
-        self.provider = FakeNodes()
-        self.inner = FakeInner(self.provider)
-        self.pool = NodePool(self.provider, now_s=self.inner.clock.now_s, executor=AtOnce())
-        self.root = root
-        self.engine = SizedEngine(self.inner, self.pool, default_type="small", root=root)
-        self.target = Target(parallelism={"map": 1, "count": 1})
-
-    def started(self):
-        self.pool.begin({"small": 2})
-        _ = self.inner.worker_side.workers
-        self.inner.clock.sleep_s(SMALL.start_s)
-        self.engine.start(self.target)
-        return self
-
-    def passing(self, seconds, target=None):
-        """Ticks as the loop makes them; the last reconciliation and all that was said."""
-        self.target = target or self.target
-        said: list[str] = []
-        done = None
-        for _ in range(round(seconds)):
-            self.inner.clock.sleep_s(1.0)
-            said += self.engine.maintain()
-            done = self.engine.reconcile(self.target)
-        return done, said
-
-    def tasks(self, operator):
-        """Type of node -> tasks of the operator there."""
-        types = {node.host: node.type for node in self.provider.nodes.values()}
-        found: dict[str, int] = {}
-        for host, counts in self.inner.target.placement.tasks.items():
-            if counts.get(operator):
-                found[types[host]] = found.get(types[host], 0) + counts[operator]
-        return found
+from tests.spark.nodes.fakes import LARGE, SMALL
 
 
 def test_an_instance_is_a_node_and_its_tasks_are_the_nodes_slots(world):
@@ -198,7 +61,10 @@ def test_a_window_tells_sizes_their_speeds_and_what_is_paid_for(world):
     world.started()
     mixed = Target(parallelism={"map": 2, "count": 1}, sizes={"map": {"small": 1, "large": 1}, "count": {"small": 1}})
     world.passing(LARGE.start_s + 2, mixed)
+    first = world.engine.observe().operators["map"]
+    assert (first.size_rates, first.busy, first.true_input_rate) == (None, None, None), "all executors are new"
     seen = world.engine.observe()
+    assert (seen.operators["map"].busy, seen.operators["map"].true_input_rate) == (0.5, 2500.0)
     assert seen.operators["map"].sizes == {"small": 1, "large": 1}
     assert seen.operators["map"].parallelism == 2
     assert seen.operators["map"].size_rates == {"small": 500.0, "large": 2000.0}
@@ -214,6 +80,20 @@ def test_a_type_nobody_can_start_is_refused_in_one_line(world):
 def test_a_run_does_not_begin_with_a_type_nobody_can_start(world):
     with pytest.raises(BadInputError, match="no node type 'huge'"):
         world.engine.start(Target(parallelism={"map": 1, "count": 1}, sizes={"map": {"huge": 1}}))
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"parallelism": {"map": 0}}', "[]"])
+def test_broken_sizes_of_an_earlier_run_are_refused_in_one_line(world, content):
+    (world.root / "sizes.json").write_text(content)
+    with pytest.raises(BadInputError, match=r"sizes\.json' does not say which sizes a run had"):
+        world.engine.start(world.target)
+
+
+def test_sizes_of_another_pipeline_are_refused(world):
+    other = Target(parallelism={"other": 1, "map": 1, "count": 1}, sizes={"other": {"small": 1}})
+    (world.root / "sizes.json").write_text(other.to_json())
+    with pytest.raises(BadInputError, match="unknown operator 'other'; known: count, map"):
+        world.engine.start(world.target)
 
 
 def test_a_run_goes_on_with_the_sizes_it_had(world):
@@ -282,33 +162,15 @@ def test_what_cannot_be_started_is_on_record_and_the_target_becomes_what_is_ther
     assert reports[2].cycle.observation.operators["map"].sizes == {"small": 1}
 
 
-def test_a_size_is_sampled_beside_the_others_and_its_node_leaves_afterwards(world):
+def test_nodes_that_could_not_be_stopped_are_named_at_the_end(world, caplog):
     world.started()
-    sampling = LiveSampling(world.engine, "map", world.target, window_s=2.0, trigger_s=1.0)
-    rates = sampling.rates(LARGE.size)
-    assert [next(rates) for _ in range(3)] == [2000.0] * 3
-    assert world.tasks("map") == {"small": 1, "large": 2}
-    assert world.engine.reconcile(world.target).observed == {"map": 1, "count": 1}, "it is no instance of the target"
-    rates.close()
-    assert world.tasks("map") == {"small": 1}
-    assert set(world.provider.nodes) == {"small-1", "small-2"}
 
+    def refuse(_):
+        raise SluiceError("the cloud is away")
 
-def test_a_sampled_node_gets_more_until_its_tasks_take_most_of_a_trigger(world):
-    world.started()
-    rates = LiveSampling(world.engine, "map", world.target, window_s=2.0, trigger_s=10.0).rates(LARGE.size)
-    for _ in range(4):
-        next(rates)
-    assert world.engine.emphasis["large-3"] > 4
-    rates.close()
-    assert world.engine.emphasis == {}
-
-
-def test_a_size_that_cannot_be_started_is_not_sampled(world):
-    world.started()
-    world.provider.full = {"large"}
-    with pytest.raises(SluiceError, match="no node of type 'large' to sample"):
-        next(LiveSampling(world.engine, "map", world.target, window_s=2.0, trigger_s=1.0).rates(LARGE.size))
+    world.provider.stop = refuse
+    world.engine.stop()
+    assert "node small-1 on 10.0.0.1 was not stopped and may cost on: the cloud is away" in caplog.text
 
 
 def test_speeds_count_all_tasks_of_an_operator_on_an_executor():

@@ -20,6 +20,7 @@ import pyarrow as pa
 from sluice import Pipeline
 from sluice.control.engine import wait
 from sluice.model import NodeType, Target
+from sluice.spark.internals.status import StatusStore
 from sluice.spark.nodes.engine import SizedEngine
 from sluice.spark.nodes.local import LocalNodes
 from sluice.spark.nodes.pool import NodePool
@@ -30,7 +31,7 @@ from sluice.spark.topic.interface import open_log
 master, root = sys.argv[1], Path(sys.argv[2])
 types = [
     NodeType(name="small", cpu_cores=0.5, memory_mb=600, slots=1),
-    NodeType(name="large", cpu_cores=1.0, memory_mb=600, slots=2),
+    NodeType(name="large", cpu_cores=1.0, memory_mb=900, slots=2),
 ]
 
 
@@ -94,6 +95,8 @@ try:
     until(target(small=1), lambda done: done.observed == {"digits": 1})
     until(target(small=1, large=1), lambda done: done.sizes == {"digits": {"small": 1, "large": 1}})
     tasks = inner.runtime.parallelism
+    memory = {one["hostPort"].rpartition(":")[0]: one["maxMemory"] for one in StatusStore(inner.spark).executors()}
+    heaps = {node.type: memory[node.host] for node in pool.ready.values()}
     until(target(small=1, large=1), lambda _: read_by("small", "large"))
     until(target(large=1), lambda done: len(nodes.list()) == 1)
     until(target(large=1), lambda _: read_by("large"))
@@ -108,7 +111,7 @@ for batch in out.read(0, out.end_offset()):
     last |= dict(zip(batch["digit"].to_pylist(), batch["count"].to_pylist(), strict=True))
 print(json.dumps({
     "lost": counted.lost, "twice": counted.duplicated, "processed": counted.processed, "tasks": tasks,
-    "counted": sum(last.values()), "left": left, "events": events,
+    "heaps": heaps, "counted": sum(last.values()), "left": left, "events": events,
     "start_s": seen.node_types["large"].start_s, "followed": seen.placement.model_dump(),
 }))
 """
@@ -126,6 +129,9 @@ def test_instances_of_two_sizes_are_nodes_that_come_and_drain(cluster, tmp_path)
     assert (found["lost"], found["twice"]) == (0, 0)
     assert found["counted"] == found["processed"] > 0
     assert found["tasks"] == {"digits": 3}, "a slot of the small node and two of the large one"
+    assert found["heaps"]["large"] > 1.5 * found["heaps"]["small"], (
+        "the executor of the larger node has the larger heap"
+    )
     assert found["left"] == 0
     assert any(event.startswith("node large-2 joined after") for event in found["events"])
     assert any(event == "node small-1 drains: no instance is on it" for event in found["events"])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from sluice.errors import SluiceError
+from sluice.spark.nodes import stopping
 from sluice.spark.nodes.draining import IDLE_S, LAST_TASKS_S, LONGEST_S, Drains
-from sluice.spark.nodes.pool import ABSENT_S, FIRST_PAUSE_S, LIST_EVERY_S, NodePool
+from sluice.spark.nodes.pool import ABSENT_S, FIRST_PAUSE_S, GIVEN_UP, LEAST_PATIENCE_S, LIST_EVERY_S, NodePool
 from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.placed.workers import Executor
 from tests.spark.nodes.fakes import AtOnce, FakeNodes, Later
@@ -137,6 +138,140 @@ def test_a_first_node_that_cannot_be_started_is_an_error():
     full.provider.full = {"small"}
     with pytest.raises(SluiceError, match="no room for a 'small'"):
         full.pool.begin({"small": 1})
+
+
+def test_a_node_that_never_joins_is_stopped_and_another_one_may_be_requested():
+    world = World()
+    world.pool.reconcile({"small": 1})
+    world.tick(hosts=set(), after_s=LEAST_PATIENCE_S + 1)
+    said = world.tick(hosts=set(), after_s=GIVEN_UP * LEAST_PATIENCE_S)
+    assert said[0].startswith("node of type small (small-1) was stopped: no executor came from 10.0.0.1; tried again")
+    assert (world.provider.stopped, world.pool.coming("small")) == (["small-1"], 0)
+    world.time_s += 10 * FIRST_PAUSE_S
+    world.pool.reconcile({"small": 1})
+    world.tick()
+    assert list(world.pool.ready) == ["small-2"]
+
+
+def test_an_overdue_type_stays_unavailable_while_its_node_does_not_come():
+    world = World()
+    world.pool.reconcile({"small": 1})
+    said = [event for _ in range(110) for event in world.tick(hosts=set())]
+    assert [event for event in said if "did not come" in event] == [
+        "node of type small did not come within 61 s; tried again in 30 s",
+        "node of type small did not come within 91 s; tried again in 60 s",
+    ]
+    assert not world.pool.is_available("small")
+
+
+def test_starts_that_fail_together_are_one_failure():
+    world = World()
+    world.provider.full = {"large"}
+    world.pool.reconcile({"large": 9})
+    said = [event for event in world.tick() if "did not start" in event]
+    assert said == [f"node of type large did not start: no room for a 'large'; tried again in {FIRST_PAUSE_S:.0f} s"]
+
+
+def test_a_provider_that_raises_anything_is_a_failed_start_in_one_line():
+    world = World()
+    world.provider.start = lambda *_: [][0]
+    world.pool.reconcile({"small": 1})
+    assert "did not start: IndexError: list index out of range" in world.tick()[-1]
+    with pytest.raises(SluiceError, match="node of type 'large' did not start: IndexError"):
+        world.pool.begin({"large": 1})
+
+
+def test_a_stop_that_fails_is_tried_again_ever_less_often_and_told_at_the_end():
+    world = World()
+    world.pool.reconcile({"small": 1})
+    world.tick()
+    calls: list[float] = []
+
+    def stop(_):
+        calls.append(world.time_s)
+        raise SluiceError("the cloud is away")
+
+    world.provider.stop = stop
+    world.pool.reconcile({}, release=["small-1"])
+    said = [event for _ in range(40) for event in world.tick()]
+    first_s = stopping.FIRST_PAUSE_S
+    assert f"node small-1 was not stopped: the cloud is away; tried again in {first_s:.0f} s" in said
+    assert len(calls) == 4
+    assert world.pool.paid("small") == 1, "it costs until it has stopped"
+    assert world.pool.close() == ("node small-1 on 10.0.0.1 was not stopped and may cost on: the cloud is away",)
+
+
+def test_a_listing_that_hangs_holds_nobody_up_and_says_nothing_of_nodes_it_does_not_know():
+    threads = Later()
+    world = World(threads)
+    world.pool.reconcile({"small": 1})
+    threads.run()
+    world.tick()
+    assert list(world.pool.ready) == ["small-1"]
+    (listing,) = threads.waiting
+    threads.waiting = []
+    world.pool.reconcile({"small": 1, "large": 1})
+    threads.run()
+    for _ in range(5):
+        world.tick()
+    assert len(world.pool.ready) == 3
+    listing[0].set_result([])
+    assert world.tick() == ("node small-1 was lost",), "the others came after it had begun"
+
+
+def test_a_listing_that_fails_is_said_once():
+    world = World()
+    world.pool.reconcile({"small": 1})
+    world.tick()
+    world.provider.list = lambda: 1 / 0
+    said = [event for _ in range(20) for event in world.tick()]
+    assert said == ["nodes are not listed: ZeroDivisionError: division by zero"]
+    assert list(world.pool.ready) == ["small-1"]
+
+
+def test_a_node_that_is_killed_while_it_drains_is_gone():
+    world = World()
+    world.pool.reconcile({"small": 1})
+    world.tick()
+    world.pool.reconcile({}, release=["small-1"])
+    world.tick(drained=False)
+    world.provider.nodes.clear()
+    said = world.tick(hosts={"10.0.0.1"}, drained=False, after_s=LIST_EVERY_S)
+    assert said == ("node small-1 was lost while it drained",)
+    assert (world.pool.paid("small"), world.provider.stopped) == (0, [])
+
+
+def test_nodes_that_are_being_stopped_count_among_those_allowed():
+    threads = Later()
+    world = World(threads, most=1)
+    world.pool.reconcile({"small": 1})
+    threads.run()
+    world.tick()
+    world.pool.reconcile({"large": 1}, release=["small-1"])
+    world.tick()
+    world.pool.reconcile({"large": 1})
+    assert world.pool.coming("large") == 0
+    threads.run()
+    world.tick()
+    world.pool.reconcile({"large": 1})
+    assert world.pool.coming("large") == 1
+
+
+def test_the_first_nodes_say_nothing_of_how_long_others_take():
+    world = World()
+    world.pool.begin({"small": 1})
+    assert world.tick(after_s=50) == ("node of type small requested", "node small-1 joined")
+    assert world.pool.metrics()["small"].start_s == 10
+
+
+def test_closing_stops_the_others_if_one_start_fails_in_any_way():
+    world = World()
+    world.pool.reconcile({"small": 1})
+    world.tick()
+    world.provider.start = lambda *_: 1 / 0
+    world.pool.reconcile({"large": 1})
+    assert world.pool.close() == ()
+    assert world.provider.stopped == ["small-1"]
 
 
 def test_closing_stops_all_there_are_and_all_to_come():

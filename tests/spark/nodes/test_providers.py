@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,11 @@ class TestLocal(NodeSuite):
             provider.start("small", 2)
         assert len(provider.list()) == 1
 
+    def test_a_worker_gives_its_executor_a_heap_of_the_nodes_memory(self, provider):
+        (node,) = provider.start("small", 1)
+        environment = Path(f"/proc/{provider.process_id(node)}/environ")
+        assert b"_JAVA_OPTIONS=-Xmx512m" in environment.read_bytes().split(b"\0")
+
     def test_a_node_that_was_killed_is_gone(self, provider):
         (node,) = provider.start("small", 1)
         os.kill(provider.process_id(node), signal.SIGKILL)
@@ -82,13 +88,72 @@ def test_a_node_type_too_small_for_an_executor_is_refused(tmp_path, monkeypatch)
     [
         ("echo full >&2; exit 3 # {type}", "--node-start ended with 3: full"),
         ("echo one two three # {type}", "--node-start must print HOST or NAME HOST, got 'one two three'"),
-        ("sleep 5 # {type}", "--node-start did not end within 0.2 s"),
+        ("true {type}", "--node-start must print HOST or NAME HOST, got ''"),
+        (r"printf '\377\376 a b' # {type}", "--node-start must print HOST or NAME HOST, got '.. a b'"),
+        ("exit 7 # {type}", "--node-start ended with 7: no message"),
+        ("no-such-command {type}", "--node-start ended with 127: .*not found"),
+        ("seq 9999; seq 9999 >&2; exit 1 # {type}", "--node-start ended with 1: 9999$"),
     ],
 )
 def test_a_command_that_fails_says_so_in_one_line(start, complaint):
-    provider = CommandNodes(NodeCommands(start=start, stop="true {node}"), TYPES, timeout_s=0.2)
+    provider = CommandNodes(NodeCommands(start=start, stop="true {node}"), TYPES)
     with pytest.raises(SluiceError, match=complaint):
         provider.start("small", 1)
+
+
+@pytest.mark.parametrize("start", ["sleep 60 # {type}", "(sleep 60; true) | cat # {type}"])
+def test_a_command_that_hangs_ends_with_all_it_has_begun(start):
+    provider = CommandNodes(NodeCommands(start=start, stop="true {node}"), TYPES, timeout_s=0.2)
+    with pytest.raises(SluiceError, match=r"--node-start did not end within 0\.2 s"):
+        provider.start("small", 1)
+
+
+def test_what_a_command_leaves_running_does_not_hold_it_up(tmp_path):
+    start = "sleep 30 & echo $! >$PWD/pid; echo 10.0.0.9 # {type}".replace("$PWD", str(tmp_path))
+    provider = CommandNodes(NodeCommands(start=start, stop="kill $(cat pid) # {node}"), TYPES, timeout_s=20.0)
+    (node,) = provider.start("small", 1)
+    assert (node.name, node.host) == ("10.0.0.9", "10.0.0.9")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGTERM)
+
+
+def test_a_command_that_starts_the_same_node_again_is_refused():
+    provider = CommandNodes(NodeCommands(start="echo 10.0.0.9 # {type}", stop="true {node}"), TYPES)
+    (node,) = provider.start("small", 1)
+    with pytest.raises(SluiceError, match=r"--node-start must start another node each time, got '10\.0\.0\.9' again"):
+        provider.start("large", 1)
+    provider.stop(node)
+    assert provider.start("large", 1)
+
+
+def test_whoever_goes_does_not_wait_for_a_start_that_hangs(tmp_path):
+    start = f"touch {tmp_path}/begun; sleep 60 # {{type}}"
+    provider = CommandNodes(NodeCommands(start=start, stop="true {node}"), TYPES)
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(provider.start, "small", 1)
+        NodeSuite()._until((tmp_path / "begun").exists)
+        provider.abandon_starts()
+        with pytest.raises(SluiceError, match="--node-start ended with -9"):
+            answer.result()
+    with pytest.raises(SluiceError, match="the run is over"):
+        provider.start("small", 1)
+
+
+@pytest.mark.parametrize(("listing", "gone"), [("echo other", True), ("echo a", False), ("exit 1", False)])
+def test_a_stop_that_fails_because_the_node_is_gone_is_none(listing, gone):
+    provider = CommandNodes(NodeCommands(start="echo a 10.0.0.9 # {type}", stop="false {node}", list=listing), TYPES)
+    (node,) = provider.start("small", 1)
+    if gone:
+        provider.stop(node)
+    else:
+        with pytest.raises(SluiceError, match="--node-"):
+            provider.stop(node)
+
+
+@pytest.mark.parametrize("content", ["", "[{]", '[{"name": "a"}]', '{"a": 1}', "[1]"])
+def test_a_broken_list_of_nodes_is_refused_in_one_line(tmp_path, content):
+    (tmp_path / "nodes.json").write_text(content)
+    with pytest.raises(BadInputError, match="does not say which nodes a run had"):
+        CommandNodes(NodeCommands(start="a {type}", stop="b {node}"), TYPES, file=tmp_path / "nodes.json")
 
 
 def test_nodes_outlive_the_process_that_started_them_and_are_found_again(tmp_path):

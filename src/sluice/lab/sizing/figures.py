@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sluice.lab.sizing.day import DayRun
 from sluice.learning.sampling import Sample
@@ -13,7 +13,20 @@ COLOURS = ("#ccbb44", "#66ccee", "#aa3377", "#ee6677", "#228833", "#997700", "#5
 QCESA_COLOUR = "#004488"
 
 
-def draw_costs(runs: Mapping[str, DayRun], path: Path) -> None:
+class CostSoFar(Protocol):
+    """What somebody's day has cost, `time_s` after it began."""
+
+    @property
+    def time_s(self) -> list[float]: ...
+
+    @property
+    def cost(self) -> list[float]: ...
+
+    @property
+    def total_cost(self) -> float: ...
+
+
+def draw_costs(runs: Mapping[str, CostSoFar], path: Path) -> None:
     """Figure 2: what the day has cost so far, QCESA against CBA with every size."""
     from plotly.graph_objects import Scatter
 
@@ -69,7 +82,7 @@ def _panels(titles: list[str], *, side_by_side: bool = False) -> Any:
     return make_subplots(rows=len(titles), cols=1, shared_xaxes=True, subplot_titles=titles)
 
 
-def _hours(run: DayRun) -> list[float]:
+def _hours(run: CostSoFar) -> list[float]:
     return [time_s / 3600 for time_s in run.time_s]
 
 

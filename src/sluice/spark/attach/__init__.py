@@ -46,7 +46,7 @@ from sluice.spark.attach.settings import (
 )
 from sluice.spark.attach.suitability import ONE_QUERY, OneQuery, check_suitable
 from sluice.spark.attach.wrappers import IdleRelease, LatencyObjective, SharedExecutors
-from sluice.spark.internals import ApplicationQueries
+from sluice.spark.internals.queries import ApplicationQueries
 from sluice.web.metrics import MetricsServer
 
 if TYPE_CHECKING:

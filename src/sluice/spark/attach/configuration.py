@@ -17,7 +17,8 @@ from sluice.errors import BadInputError, unknown_name
 from sluice.protocol import DEFAULT_POLICY
 from sluice.spark.attach.objective import Objective
 from sluice.spark.attach.settings import SHORTEST_INTERVAL_S, is_address
-from sluice.spark.internals import has_ended, is_connect, is_unanswered, root_cause, session_settings
+from sluice.spark.internals import has_ended, is_connect, is_unanswered, root_cause
+from sluice.spark.internals.status import session_settings
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -25,7 +25,7 @@ from sluice.spark.attach.failures import report_failure
 from sluice.spark.attach.observer import QueryObserver, QueryStatus, has_data, is_in_batch
 from sluice.spark.attach.other_jobs import OtherJobs, OtherWork
 from sluice.spark.clock import WallClock
-from sluice.spark.internals import ApplicationQueries, RunningQuery
+from sluice.spark.internals.queries import ApplicationQueries, RunningQuery
 from sluice.spark.observe.events import Batch, read_batch
 from sluice.spark.observe.probe import StageProbe
 from sluice.spark.observe.window import QueryWindow

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sluice.spark import internals
 from sluice.spark.attach.application import ExecutorInfo, choose_to_remove
+from sluice.spark.internals import executor_calls, status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +44,7 @@ class ClusterExecutors:
     def __init__(self, spark: SparkSession, *, drains: bool) -> None:
         """`drains`: executors are decommissioned, not killed."""
         self._spark = spark
-        self._store = internals.StatusStore(spark)
+        self._store = status.StatusStore(spark)
         self._drains = drains
         self._leaving: set[str] = set()
         self._requested: int | None = None
@@ -100,7 +101,7 @@ class ClusterExecutors:
 
     def _request(self, count: int) -> None:
         self._requested_s = time.monotonic()
-        internals.request_executors(self._spark, max(1, count - self._uncounted))
+        executor_calls.request_executors(self._spark, max(1, count - self._uncounted))
 
     def _release_surplus(self, here: list[ExecutorInfo], count: int, *, others_work: bool) -> str | None:
         """Release executors beyond the count, as far as that harms no running job."""
@@ -120,7 +121,7 @@ class ClusterExecutors:
 
     def _decommission(self, chosen: list[ExecutorInfo]) -> list[str]:
         # the total is requested separately: adjusting it here too would count each executor twice
-        accepted = internals.decommission_executors(self._spark, [executor.executor_id for executor in chosen])
+        accepted = executor_calls.decommission_executors(self._spark, [executor.executor_id for executor in chosen])
         self._leaving.update(accepted)
         return accepted
 
@@ -131,7 +132,7 @@ class ClusterExecutors:
         waits = others_work or now_s - self._surplus_since_s < GAP_PATIENCE_S
         if waits and self._store.active_job_ids():
             return []
-        return internals.kill_idle_executors(self._spark, [executor.executor_id for executor in chosen])
+        return executor_calls.kill_idle_executors(self._spark, [executor.executor_id for executor in chosen])
 
 
 def total_cores(executors: list[ExecutorInfo]) -> int:

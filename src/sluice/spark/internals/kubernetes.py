@@ -1,4 +1,4 @@
-"""Private calls of Spark's backend for Kubernetes; the same rules as in `internals`."""
+"""Private calls of Spark's backend for Kubernetes; see `sluice.spark.internals`."""
 
 from __future__ import annotations
 

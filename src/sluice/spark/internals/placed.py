@@ -1,4 +1,4 @@
-"""The private calls of Spark that placing tasks needs; see `sluice.spark.internals`, whose rules hold here too."""
+"""The private calls of Spark that placing tasks needs; see `sluice.spark.internals`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private calls of Spark that topics need; see `sluice.spark.internals`, whose rules hold here too."""
+"""The private calls of Spark that topics need; see `sluice.spark.internals`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sluice.spark.internals import Json, analyzed_plan, context_of, jvm_of, needs
+from sluice.spark.internals import Json, context_of, jvm_of, needs
 from sluice.spark.internals.placed import compile_java
+from sluice.spark.internals.plans import analyzed_plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

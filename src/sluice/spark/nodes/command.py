@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shlex
+import signal
 import subprocess
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.files import replace_file
@@ -16,6 +21,8 @@ from sluice.model import NodeType
 from sluice.spark.nodes.provider import WorkerNode, type_named
 
 TIMEOUT_S = 600.0
+MOST_SHOWN = 200
+"""Characters of what a command printed that an error repeats."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +56,15 @@ class CommandNodes:
     timeout_s: float = TIMEOUT_S
     _nodes: dict[str, WorkerNode] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _starting: set[subprocess.Popen[bytes]] = field(default_factory=set)
+    _abandoned: bool = False
 
     def __post_init__(self) -> None:
         if self.file is not None and self.file.exists():
-            self._nodes = {one["name"]: WorkerNode(**one) for one in json.loads(self.file.read_text())}
+            try:
+                self._nodes = {one["name"]: WorkerNode(**one) for one in json.loads(self.file.read_text())}
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                raise BadInputError(f"{str(self.file)!r} does not say which nodes a run had: {error}") from error
 
     def _save(self) -> None:
         if self.file is not None:
@@ -75,7 +87,11 @@ class CommandNodes:
         return started
 
     def stop(self, node: WorkerNode) -> None:
-        self._run("--node-stop", self.commands.stop, node=node.name, host=node.host, type=node.type)
+        try:
+            self._run("--node-stop", self.commands.stop, node=node.name, host=node.host, type=node.type)
+        except SluiceError:
+            if self.commands.list is None or node.name in self._listed():
+                raise
         with self._lock:
             self._nodes.pop(node.name, None)
             self._save()
@@ -85,16 +101,29 @@ class CommandNodes:
             known = dict(self._nodes)
         if self.commands.list is None:
             return list(known.values())
-        there = {line.split()[0] for line in self._run("--node-list", self.commands.list).splitlines() if line.split()}
+        there = self._listed()
         return [node for name, node in known.items() if name in there]
+
+    def abandon_starts(self) -> None:
+        """End the commands that start nodes, and start no more: whoever waits for them has gone."""
+        with self._lock:
+            self._abandoned = True
+            for process in self._starting:
+                _kill(process)
+
+    def _listed(self) -> set[str]:
+        assert self.commands.list is not None
+        return {line.split()[0] for line in self._run("--node-list", self.commands.list).splitlines() if line.split()}
 
     def _start_one(self, type_name: str) -> WorkerNode:
         printed = self._run("--node-start", self.commands.start, type=type_name)
         words = printed.split()
         if len(words) not in (1, 2):
-            raise SluiceError(f"--node-start must print HOST or NAME HOST, got {printed.strip()[:100]!r}")
+            raise SluiceError(f"--node-start must print HOST or NAME HOST, got {printed.strip()[:MOST_SHOWN]!r}")
         node = WorkerNode(name=words[0], type=type_name, host=words[-1])
         with self._lock:
+            if node.name in self._nodes:
+                raise SluiceError(f"--node-start must start another node each time, got {node.name!r} again")
             self._nodes[node.name] = node
             self._save()
         return node
@@ -103,13 +132,43 @@ class CommandNodes:
         line = command
         for name, value in {**values, "master": self.master}.items():
             line = line.replace(f"{{{name}}}", shlex.quote(value))
-        try:
-            done = subprocess.run(
-                line, shell=True, capture_output=True, text=True, timeout=self.timeout_s, stdin=subprocess.DEVNULL
+        # files, not pipes: what the command leaves running may hold them open
+        with TemporaryFile() as printed, TemporaryFile() as complaint:
+            process = self._begin(line, printed, complaint, is_start=what == "--node-start")
+            try:
+                status = process.wait(self.timeout_s)
+            except subprocess.TimeoutExpired as error:
+                raise SluiceError(f"{what} did not end within {self.timeout_s:g} s: {line}") from error
+            finally:
+                _kill(process)
+                with self._lock:
+                    self._starting.discard(process)
+            if status:
+                said = (_text(complaint).strip() or _text(printed).strip() or "no message").splitlines()[-1]
+                raise SluiceError(f"{what} ended with {status}: {said[:MOST_SHOWN]}")
+            return _text(printed)
+
+    def _begin(self, line: str, printed: IO[bytes], complaint: IO[bytes], *, is_start: bool) -> subprocess.Popen[bytes]:
+        """In a session of its own: all it has begun ends with it if it takes too long."""
+        with self._lock:
+            if is_start and self._abandoned:
+                raise SluiceError("--node-start was not called: the run is over")
+            process = subprocess.Popen(
+                line, shell=True, stdin=subprocess.DEVNULL, stdout=printed, stderr=complaint, start_new_session=True
             )
-        except subprocess.TimeoutExpired as error:
-            raise SluiceError(f"{what} did not end within {self.timeout_s:g} s: {line}") from error
-        if done.returncode:
-            said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-            raise SluiceError(f"{what} ended with {done.returncode}: {said}")
-        return done.stdout
+            if is_start:
+                self._starting.add(process)
+        return process
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """With all it has begun, if it has not ended; what a command that ended left behind is the node it started."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

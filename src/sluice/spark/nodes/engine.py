@@ -7,13 +7,14 @@ speed afterwards.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from sluice.control.engine import Ability, RecordCount
-from sluice.errors import BadInputError
+from sluice.errors import BadInputError, unknown_name
 from sluice.files import replace_file
 from sluice.model import (
     Graph,
@@ -25,14 +26,16 @@ from sluice.model import (
     Reconciliation,
     Target,
 )
-from sluice.spark import internals
 from sluice.spark.clock import WallClock
+from sluice.spark.internals import executor_calls
 from sluice.spark.nodes.draining import Drains
 from sluice.spark.nodes.pool import NodePool
 from sluice.spark.nodes.provider import WorkerNode
 from sluice.spark.nodes.shares import Assignment, assign, assign_shared, bounded_slots, mix_of, slot_worths
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.worker_side import WorkerSide
+
+log = logging.getLogger(__name__)
 
 SIZES_FILE = "sizes.json"
 
@@ -60,7 +63,7 @@ class SizedEngine:
         self._drains = Drains(
             lambda: self._workers.workers,
             self._workers.active_tasks,
-            lambda ids: internals.decommission_executors(inner.spark, ids),
+            lambda ids: executor_calls.decommission_executors(inner.spark, ids),
             inner.clock.now_s,
         )
         self._graph = Graph(
@@ -146,7 +149,8 @@ class SizedEngine:
         try:
             return self.inner.stop()
         finally:
-            self.pool.close()
+            for left in self.pool.close():
+                log.warning("%s", left)
 
     def nodes_of(self, operator: str) -> list[WorkerNode]:
         return [self.pool.ready[name] for name in self._assignment.of(operator) if name in self.pool.ready]
@@ -174,6 +178,9 @@ class SizedEngine:
         for name in self._graph.names:
             if name not in mixes:
                 raise BadInputError(f"the target has no instances for operator {name!r}")
+        for name in mixes:
+            if name not in self._graph.names:
+                raise unknown_name("operator", name, self._graph.names)
         for name, mix in mixes.items():
             for size in mix:
                 if size not in self.pool.types:
@@ -247,17 +254,20 @@ class SizedEngine:
 
     def _sized(self, name: str, metrics: OperatorMetrics) -> OperatorMetrics:
         mix = self._there(name) or {self._default_type: 1}
-        return metrics.model_copy(
-            update={"parallelism": sum(mix.values()), "sizes": mix, "size_rates": self._size_rates(name) or None}
-        )
+        known = {"parallelism": sum(mix.values()), "sizes": mix, "size_rates": self._size_rates(name) or None}
+        if any(operator == name for operator, _ in self._workers.speeds.fresh):
+            # an executor that is new loads classes and compiles: that is not how fast the operator is
+            known |= dict.fromkeys(("busy", "idle", "true_input_rate", "true_output_rate"))
+        return metrics.model_copy(update=known)
 
     def _size_rates(self, operator: str) -> dict[str, float]:
-        """Of one instance while it works: the mean of those of its type in the last window."""
+        """Of one instance while it works: the mean of those of its type in the last window, new ones left out."""
         rates: dict[str, list[float]] = {}
         for node in self.nodes_of(operator):
             speed, _ = self.slot_speed(operator, node)
-            if speed:
-                slots = self._workers.workers[node.host].cores
+            executor = self._workers.workers.get(node.host)
+            if speed and executor and (operator, executor.executor_id) not in self._workers.speeds.fresh:
+                slots = executor.cores
                 rates.setdefault(node.type, []).append(speed * slots)
         return {size: sum(found) / len(found) for size, found in rates.items()}
 

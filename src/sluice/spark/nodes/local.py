@@ -1,7 +1,8 @@
 """Nodes on this machine: standalone workers with the slots and memory of their type, and its cores as a CPU quota.
 
 Every node has a loopback address of its own, as machines have. All of them together get no more cores than the machine
-has: a start beyond that fails, as it does where a cloud has no more.
+has: a start beyond that fails, as it does where a cloud has no more. Spark requests the same heap for all executors of
+an application; the environment of a worker, which its executor inherits, makes it that of the node.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from sluice.spark.session import java_home_problem
 
 HOSTS = [f"127.0.0.{number}" for number in range(101, 255)]
 LEAST_MEMORY_MB = 512
+JAVA_OPTIONS = "_JAVA_OPTIONS"
+"""Of all ways to give a JVM its heap the one that has the last word, behind the command line."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ class LocalNodes:
                 stdout=log,
                 stderr=log,
                 cwd=work,
-                env={**os.environ, **daemon.environment},
+                env={**os.environ, **daemon.environment, JAVA_OPTIONS: heap_options(kind.memory_mb)},
                 preexec_fn=prepare,
             )
         return _Running(node, process, limit, work)
@@ -157,6 +160,11 @@ class LocalNodes:
         """A worker that was killed leaves its executor behind for a moment; it must not have cores nobody counts."""
         for name in [name for name, one in self._running.items() if one.process.poll() is not None]:
             _end(self._running.pop(name))
+
+
+def heap_options(memory_mb: float) -> str:
+    """Those there are, and the heap."""
+    return f"{os.environ.get(JAVA_OPTIONS, '')} -Xmx{int(memory_mb)}m".strip()
 
 
 def _free(taken: set[str], number: int) -> str:

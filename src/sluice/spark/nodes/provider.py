@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from sluice.errors import unknown_name
+from sluice.errors import SluiceError, unknown_name
 from sluice.model import NodeType
+
+LONGEST_PAUSE_S = 600.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,3 +50,14 @@ def type_named(types: Sequence[NodeType], name: str) -> NodeType:
     if name not in found:
         raise unknown_name("node type", name, found)
     return found[name]
+
+
+def pause_s(first_s: float, failures: int) -> float:
+    """How long to leave a provider alone that has failed so often before."""
+    return min(LONGEST_PAUSE_S, first_s * 2.0 ** min(failures, 10))
+
+
+def one_line(error: BaseException) -> str:
+    """Whatever a provider raised."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, SluiceError) else f"{type(error).__name__}: {text}"

@@ -1,7 +1,7 @@
 """From a window to the metrics of an operator. Pure; what is unknown stays null.
 
-* busy: slot time its tasks used over slot time there was. Stages that overlap in time share the slots: a batch uses no
-  more than its slots times the time in which a stage of it ran.
+* busy: slot time its tasks used over slot time there was; null where all of it went into starting processes. Stages
+  that overlap in time share the slots: a batch uses no more than its slots times the time in which a stage of it ran.
 * true rate: records per second of slot time used, times the slots there are now: what would be read if they never
   waited (DS2, equation 3). By the bound above it is never below what a window with a backlog showed.
 * cpu: CPU time of the tasks in the JVM over slot time there was. Python workers are not in it.
@@ -91,11 +91,12 @@ def _shares(window: QueryWindow) -> dict[str, Any]:
         return {}
     busy = _share(used_s / window.slot_seconds)
     cpu = _share(sum(stage.cpu_s for stage in window.span.stages) / window.slot_seconds)
-    return {
-        "busy": busy,
-        "idle": None if window.held_back is None else _share(1 - busy - window.held_back),
-        "cpu": busy if window.paced else cpu,
-    }
+    shares = {"cpu": busy if window.paced else cpu}
+    reading = {batch.key for batch in window.span.batches if batch.records}
+    if reading and reading <= window.warm_ups:
+        # starting processes is no useful work: over such a share the input rate would pass for the speed of a slot
+        return shares
+    return {"busy": busy, "idle": None if window.held_back is None else _share(1 - busy - window.held_back), **shares}
 
 
 def _true_rates(window: QueryWindow) -> dict[str, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from sluice.spark.internals import StatusStore
+from sluice.spark.internals.status import StatusStore
 from sluice.spark.observe.events import BatchStage, read_stages
 
 if TYPE_CHECKING:

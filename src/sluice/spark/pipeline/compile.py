@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError
 from sluice.model import Edge, Graph, Operator
-from sluice.spark import internals
+from sluice.spark.internals import plans
 from sluice.spark.kafka.rows import avro_schema
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.specs import OperatorSpec, OutputMode, SinkSpec, SourceSpec
@@ -137,7 +137,7 @@ def _compile(pipeline: Pipeline, spark: SparkSession) -> CompiledPipeline:
         plan = _analyzed(operator, frame)
         _check_streaming(operator, spark, plan)
         schemas[name] = frame.schema
-        found = internals.keeps_state(plan, STATEFUL_NODES)
+        found = plans.keeps_state(plan, STATEFUL_NODES)
         if operator.stateful is False and found:
             raise BadInputError(f"operator {name!r} is declared stateful=False, but its query keeps state")
         stateful[name] = found
@@ -267,7 +267,7 @@ def _analyzed(operator: OperatorSpec, frame: DataFrame) -> Any:
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise BadInputError(f"operator {operator.name!r} returns column {min(twice)!r} twice; rename one")
-    return internals.analyzed_plan(frame)
+    return plans.analyzed_plan(frame)
 
 
 def _check_streaming(operator: OperatorSpec, spark: SparkSession, plan: Any) -> None:
@@ -275,7 +275,7 @@ def _check_streaming(operator: OperatorSpec, spark: SparkSession, plan: Any) -> 
     from pyspark.errors import AnalysisException
 
     try:
-        internals.check_streaming(spark, plan, operator.output_mode)
+        plans.check_streaming(spark, plan, operator.output_mode)
     except AnalysisException as error:
         raise BadInputError(f"operator {operator.name!r}: {_first_line(error)}") from error
 

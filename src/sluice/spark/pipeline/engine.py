@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError, unknown_name
 from sluice.model import Cluster, Graph, Observation, OperatorChange, Placement, Reconciliation, Target
 from sluice.spark.clock import WallClock
-from sluice.spark.internals import ProgressListener
-from sluice.spark.observe.events import read_batch
 from sluice.spark.observe.metrics import make_observation
-from sluice.spark.observe.probe import StageProbe
 from sluice.spark.pipeline.compile import compile_pipeline
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.feed import Feed
-from sluice.spark.pipeline.ledger import Ledger
+from sluice.spark.pipeline.ledgers import Ledgers
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Rescale, RescaleResult, Runtime
 from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.classes import load_classes
-from sluice.spark.placed.cluster import PLACED_SETTINGS, await_executors, check_master, check_shared
+from sluice.spark.placed.cluster import (
+    FIRST_EXECUTOR_S,
+    PLACED_SETTINGS,
+    await_executors,
+    check_master,
+    check_shared,
+)
 from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
 from sluice.spark.placed.placing import Moves
+from sluice.spark.placed.workers import Executor
 from sluice.spark.topic.interface import TopicStore
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LAST_PROGRESS_S = 5.0
 TICK_S = 1.0
 
 
@@ -44,7 +44,7 @@ class SparkEngine:
     of them are used. `places` puts every task on the worker that the target's placement says; `elastic` has executors
     requested and released as the placement needs them; where the cluster `grows` a target may need more slots than
     there are yet, and tasks take turns until then; `capacity` (cpu, io, net) is that of every worker, for whoever
-    computes placements.
+    computes placements. The first executor has to come within `executors_within_s`.
 
     A session may be passed in (tests, an application of your own); otherwise one is started and stopped here. With a
     folder that holds an earlier run of the same pipeline, `start` goes on with that run's plan. `feed` fills the
@@ -63,6 +63,7 @@ class SparkEngine:
         places: bool = False,
         elastic: bool = False,
         grows: bool = False,
+        executors_within_s: float = FIRST_EXECUTOR_S,
         capacity: Mapping[str, float | None] | None = None,
         session_settings: Mapping[str, str] | None = None,
         settings: QuerySettings | None = None,
@@ -108,21 +109,18 @@ class SparkEngine:
             self.runtime = Runtime(pipeline, compiled, self.spark, root, self._settings, store=store, places=places)
             self._slots = slots
             if master is not None:
-                self._join_cluster(root, slots, capacity or {}, elastic=elastic)
+                executors = await_executors(self.spark, executors_within_s)
+                self._join_cluster(root, executors, slots, capacity or {}, elastic=elastic)
         except BaseException:
             self._session.close()
             raise
         self._graph = compiled.graph
         self._wanted: Placement | None = None
         self.clock = WallClock()
-        self._lock = threading.Lock()
-        self._ledgers: dict[str, Ledger] = {}
-        self._latency_samples_s: list[float] = []
+        self.ledgers = Ledgers(self.spark, self.runtime)
         self._observed_s = 0.0
         self._downtime_s = 0.0
-        self._state_bytes: dict[str, float] = {}
         self._count: RecordCount | None = None
-        self._listener: ProgressListener | None = None
 
     @property
     def slots(self) -> int:
@@ -133,10 +131,16 @@ class SparkEngine:
         return there if self._slots is None else min(self._slots, there)
 
     def _join_cluster(
-        self, root: Path, limit: int | None, capacity: Mapping[str, float | None], *, elastic: bool
+        self,
+        root: Path,
+        executors: Sequence[Executor],
+        limit: int | None,
+        capacity: Mapping[str, float | None],
+        *,
+        elastic: bool,
     ) -> None:
-        """Wait for the workers and make sure that they can do their part."""
-        cores = sum(one.cores for one in await_executors(self.spark))
+        """Make sure that the workers can do their part."""
+        cores = sum(one.cores for one in executors)
         if limit is not None and limit > cores:
             raise BadInputError(f"slots must be at most the {cores} cores of the executors, got {limit}")
         check_shared(self.spark, root, cores)
@@ -165,22 +169,10 @@ class SparkEngine:
 
     def start(self, target: Target) -> Target:
         self._check(target)
-        self._stages = StageProbe(self.spark)
         self._wanted = self.runtime.saved_placement() or target.placement
         self.runtime.prepare(target.parallelism)
         self._keep_placement()
-        self._ledgers = {
-            name: Ledger(
-                query=query,
-                topics=self.runtime.topics,
-                folders=self.runtime.folders,
-                is_source=self._graph.topology.is_source(name),
-                trigger_s=self._settings.trigger_s,
-                bound_records=self._settings.topic_bound_records,
-            )
-            for name, query in self.runtime.queries.items()
-        }
-        self._listener = ProgressListener(self.spark, self._on_progress)
+        self.ledgers.open(self._graph.topology, self._settings)
         self.runtime.start()
         self.clock.restart()
         if self._feed:
@@ -196,12 +188,10 @@ class SparkEngine:
         return self.worker_side.place(self._wanted) if self.worker_side else Moves({})
 
     def observe(self) -> Observation:
-        self._sample()
-        now_s, unix_s = self.clock.now_s(), time.time()
+        self.ledgers.sample()
+        now_s = self.clock.now_s()
         interval_s = max(1e-3, now_s - self._observed_s)
-        with self._lock:
-            windows = {name: ledger.close_window(unix_s, interval_s) for name, ledger in self._ledgers.items()}
-            samples_s, self._latency_samples_s = self._latency_samples_s, []
+        windows, samples_s = self.ledgers.close_windows(interval_s)
         self._observed_s = now_s
         observation = make_observation(
             windows,
@@ -236,9 +226,7 @@ class SparkEngine:
         changed = [name for name, result in results.items() if result.after != result.before]
         standstill_s = max((result.standstill_s for result in results.values()), default=0.0)
         self._downtime_s += standstill_s
-        with self._lock:
-            for name in changed:
-                self._ledgers[name].on_rescale()
+        self.ledgers.on_rescale(changed)
         now = self.runtime.parallelism
         return Reconciliation(
             requested=now,
@@ -261,7 +249,7 @@ class SparkEngine:
         parts = []
         for name, count in moves.state_partitions.items():
             state = self.runtime.queries[name].state
-            held = self._state_bytes.get(name)
+            held = self.ledgers.state_bytes.get(name)
             weight = "" if held is None else f" ({held * count / state.state_partitions / 1e6:.1f} MB)"
             parts.append(f"{count} of {state.state_partitions} state partitions of {name}{weight}")
         return f"placement moves {', '.join(parts)}"
@@ -285,13 +273,11 @@ class SparkEngine:
                 if self._feed:
                     self._feed.stop()
                 self.runtime.stop()
-                self._sample()
+                self.ledgers.sample()
             finally:
-                self._await_last_progress()
-                self._count = self._counted()
+                self._count = self.ledgers.count(self._downtime_s)
                 self.runtime.close()
-                if self._listener:
-                    self._listener.close()
+                self.ledgers.close()
                 if self.worker_side:
                     self.worker_side.close()
                 self._session.close()
@@ -302,9 +288,7 @@ class SparkEngine:
         seen = self.worker_side.refresh() if self.worker_side else ()
         if self.worker_side:
             if self.worker_side.lost_some:
-                with self._lock:
-                    for ledger in self._ledgers.values():
-                        ledger.read.worker_lost(time.time())
+                self.ledgers.worker_lost()
             self.worker_side.sample()
             self._keep_placement()
             seen += self.worker_side.keep_executors(self._wanted)
@@ -312,63 +296,10 @@ class SparkEngine:
         self.runtime.trim_output()
         if self._feed:
             self._feed.check()
-        self._sample()
+        self.ledgers.sample()
         return seen + tuple(
             f"operator {one.operator!r} failed and was started again ({one.in_a_row} in a row): {one.cause}"
             for one in restarts
-        )
-
-    def _sample(self) -> None:
-        latencies_s = self._latencies_s()
-        with self._lock:
-            self._latency_samples_s.append(max(latencies_s.values(), default=0.0))
-            for ledger in self._ledgers.values():
-                for run_id in ledger.query.run_ids:
-                    ledger.on_stages(self._stages.new_stages(run_id))
-
-    def _on_progress(self, progress: Mapping[str, Any]) -> None:
-        """Called in Spark's listener thread."""
-        query, batch = self.runtime.query_of_run(progress["runId"]), read_batch(progress)
-        if query is None or batch is None:
-            return
-        query.on_progress(progress)
-        if (written := query.written_records(batch.batch_id)) is not None:
-            batch = replace(batch, output_records=written)
-        with self._lock:
-            if batch.state_bytes is not None:
-                self._state_bytes[query.name] = batch.state_bytes
-            self._ledgers[query.name].on_batch(batch)
-
-    def _latencies_s(self) -> dict[str, float]:
-        now_s = time.time()
-        return {name: ledger.waiting_s(now_s) for name, ledger in self._ledgers.items() if ledger.is_source}
-
-    def _await_last_progress(self) -> None:
-        """Progress events come a moment after their batch; without the last ones its records would look lost."""
-        deadline_s = time.monotonic() + LAST_PROGRESS_S
-        passed = [(ledger, ledger.passed_records()) for ledger in self._ledgers.values()]
-        while time.monotonic() < deadline_s and any(ledger.read_records < count for ledger, count in passed):
-            time.sleep(0.05)
-
-    def _counted(self) -> RecordCount:
-        """Offsets say what should have been read; Spark's own row counts say what was."""
-        arrived = processed = waiting = lost = duplicated = 0
-        for ledger in self._ledgers.values():
-            passed = ledger.passed_records()
-            lost += max(0, passed - ledger.read_records)
-            duplicated += max(0, ledger.read_records - passed)
-            if ledger.is_source:
-                left = ledger.waiting_records()
-                arrived += passed + left
-                processed += passed
-                waiting += left
-        return RecordCount(
-            arrived=arrived,
-            processed=processed,
-            waiting=waiting,
-            lost=lost,
-            duplicated=duplicated,
-            downtime_s=self._downtime_s,
         )
 
     def _check(self, target: Target) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.internals import repartition_state
+from sluice.spark.internals.checkpoints import repartition_state
 from sluice.spark.internals.topics import columns_used, last_progress, runs_python
 from sluice.spark.observe.events import records_per_topic
 from sluice.spark.pipeline.compile import Query

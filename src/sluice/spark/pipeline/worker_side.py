@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sluice.model import Cluster, PlacedTasks, Placement, WorkerMetrics
-from sluice.spark.internals import StatusStore
+from sluice.spark.internals.status import StatusStore
 from sluice.spark.pipeline.runtime import Runtime
 from sluice.spark.placed.classes import task_log
 from sluice.spark.placed.cluster import executors_of

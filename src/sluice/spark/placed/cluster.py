@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
-from sluice.spark.internals import StatusStore
+from sluice.spark.internals.status import StatusStore
 from sluice.spark.placed.workers import Executor
 
 if TYPE_CHECKING:
@@ -59,10 +59,10 @@ def executors_of(store: StatusStore) -> list[Executor]:
     return [executor for executor in found if executor.host]
 
 
-def await_executors(spark: SparkSession) -> list[Executor]:
+def await_executors(spark: SparkSession, first_within_s: float = FIRST_EXECUTOR_S) -> list[Executor]:
     """All executors the cluster gives at the start: until no more come."""
     store = StatusStore(spark)
-    deadline_s = time.monotonic() + FIRST_EXECUTOR_S
+    deadline_s = time.monotonic() + first_within_s
     found: list[Executor] = []
     changed_s = time.monotonic()
     while time.monotonic() < deadline_s:
@@ -75,7 +75,7 @@ def await_executors(spark: SparkSession) -> list[Executor]:
     if found:
         return found
     raise SluiceError(
-        f"no executor came within {FIRST_EXECUTOR_S:g} s from {spark.sparkContext.master}; "
+        f"no executor came within {first_within_s:g} s from {spark.sparkContext.master}; "
         f"does it have workers with free cores?"
     )
 

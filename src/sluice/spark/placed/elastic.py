@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sluice.model import Placement
-from sluice.spark import internals
+from sluice.spark.internals import executor_calls
 from sluice.spark.placed.workers import EXPECTED, Executor, Workers
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class ElasticExecutors:
         said: list[str] = []
         is_new = count != self._requested
         if is_new or (len(workers) < count and now_s - self._requested_s > REQUEST_AGAIN_S):
-            internals.request_executors(self._spark, count)
+            executor_calls.request_executors(self._spark, count)
             self._requested_s = now_s
             if is_new and len(workers) < count:
                 said.append(f"requested {count} executors, {len(workers)} are there")
@@ -44,7 +44,7 @@ class ElasticExecutors:
         due = {name: one for name, one in surplus.items() if now_s - self._empty_since_s[name] >= EMPTY_S}
         if due:
             names = {one.executor_id: name for name, one in due.items()}
-            released = internals.kill_idle_executors(self._spark, list(names))
+            released = executor_calls.kill_idle_executors(self._spark, list(names))
             if released:
                 said.append(f"released the executors of {', '.join(names[one] for one in released)}: no instance there")
         return tuple(said)

@@ -25,6 +25,8 @@ class TaskSpeeds:
     """Those that have read something before: in its first window an executor loads classes and compiles."""
     window: dict[Key, float] = field(default_factory=dict)
     """Of the last window alone."""
+    fresh: set[Key] = field(default_factory=set)
+    """Those whose first one that was."""
     task_s: dict[Key, float] = field(default_factory=dict)
     """The mean length of a task that read something in the last window."""
 
@@ -47,7 +49,8 @@ class TaskSpeeds:
             if key in self._warm:
                 before = self._smooth.get(key, speed)
                 self._smooth[key] = before + SMOOTHING * (speed - before)
-        self._warm |= self.window.keys()
+        self.fresh = self.window.keys() - self._warm
+        self._warm |= self.fresh
         self._records, self._run_s, self._tasks = {}, {}, {}
 
     def of(self, operator: str) -> dict[str, float]:

@@ -17,7 +17,7 @@ from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
 from sluice.spark.clock import WallClock
-from sluice.spark.internals import ProgressListener
+from sluice.spark.internals.queries import ProgressListener
 from sluice.spark.kafka import connector
 from sluice.spark.kafka.log import KafkaPosition
 from sluice.spark.kafka.store import KafkaTopics
