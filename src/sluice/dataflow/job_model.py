@@ -40,6 +40,8 @@ FULL = 0.98
 """An operator so busy that is not held up takes in no more than there is: its capacity may be larger."""
 LIMIT_WINDOWS = 4
 """Of so many windows at the limit the mean counts: where windows fire, one reads nothing and the next a lot."""
+JUMP = 0.25
+"""Change of the load within a window, from which on the windows before it were of another job."""
 ON_TIME = 3.0
 """Trigger intervals a record waits at most where batches are on time: for its batch, in it, and for a late one."""
 
@@ -106,7 +108,9 @@ class JobModel:
             curves |= _measured_curves(observation, curves, full, usual, slowest, bends=bends)
         if saturates:
             busy = _busy(observation, full, usual)
-            blocking = blocking.learned(observation, busy) if working else blocking.interrupted()
+            if not working or _jumped(loads, memory):
+                blocking = blocking.interrupted()
+            blocking = blocking.learned(observation, busy) if working else blocking
         inputs = _inputs(observation, shares, flows, curves)
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
         limits: list[Limit] = list(memory.get("limits", []))
@@ -330,6 +334,12 @@ def _limit(observation: Observation, shares: Mapping[str, float]) -> float | Non
         if metrics.lag >= least and began >= least:
             carried.append(min(taken / shares[name], LARGEST))
     return min(carried) if carried else None
+
+
+def _jumped(loads: Mapping[str, float], memory: Memory) -> bool:
+    """Whether the load is another than in the window before."""
+    before = memory.get("loads", [])[-1:]
+    return bool(loads and before) and abs(math.fsum(loads.values()) - before[0]) > JUMP * before[0]
 
 
 def _has_backlog(metrics: OperatorMetrics) -> bool:
