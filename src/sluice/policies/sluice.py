@@ -32,6 +32,8 @@ ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
 NO_LESS = 0.95
 SURE_GAIN = 1.15
+SAVING = 0.25
+"""What a smaller job must save beyond what becoming smaller costs, as a share of that."""
 LONGER = 3.0
 """How much further a plan looks at most where the load is steady."""
 UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME = 15.0, 0.15
@@ -162,6 +164,11 @@ class Sluice:
             candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
+        if best.option is not None and options[best.option].slots < present.slots:
+            # the stop is certain, what it saves is not
+            price = terms.action_price + terms.late_price * max(0.0, best.late_s - never.late_s)
+            if never.total - best.total < SAVING * price:
+                best = never
         ahead_s = horizon.steps * terms.step_s
         facts = f"load {number(load)} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
         facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {number(present.rate)}"
