@@ -58,25 +58,28 @@ def longest_time(topology: Topology, times: Mapping[str, float], slack: Mapping[
         after = longest_after(topology, times)
         for name, share in slack.items():
             if name in times:
-                most = max(most, (times[name] + after[name]) / (1 + share))
+                waiting = (times[name] + after[name]) / (1 + share)
+                if waiting > most:
+                    most = waiting
     return most
 
 
 def longest_after(topology: Topology, times: Mapping[str, float]) -> dict[str, float]:
     """As `busiest_after` without the names: asked for every configuration, so it makes no objects."""
-    after: dict[str, float] = {}
-    reach: dict[str, float] = {}
-    own_time, successors = times.get, topology.successors
-    for name in reversed(topology.order):
+    followers = topology.followers
+    after: list[float] = []
+    reach: list[float] = []
+    own_time = times.get
+    for name, places in followers.items():
         most = 0.0
-        for follower in successors[name]:
-            further = reach[follower]
+        for place in places:
+            further = reach[place]
             if further > most:
                 most = further
-        after[name] = most
+        after.append(most)
         own = own_time(name, 0.0)
-        reach[name] = own if own > most else most
-    return after
+        reach.append(own if own > most else most)
+    return dict(zip(followers, after, strict=True))
 
 
 @dataclass(frozen=True)

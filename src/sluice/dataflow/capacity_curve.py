@@ -54,9 +54,14 @@ class CapacityCurve(NamedTuple):
             return expected._fitted(measured, 1.0) if bends else expected._replace(anchor=measured)
         if abs(measured - self.anchor) > CONTRADICTION:
             if not self.contradicted:
-                return self._replace(contradicted=True)
-            restarted = self._replace(anchor=measured, windows=1.0, base_windows=0.0, contradicted=False)
-            return restarted._replace(variance=max(self.variance, PRIOR_VARIANCE))
+                return CapacityCurve(*self[:10], True)
+            return self._replace(
+                anchor=measured,
+                windows=1.0,
+                variance=max(self.variance, PRIOR_VARIANCE),
+                base_windows=0.0,
+                contradicted=False,
+            )
         windows = min(self.windows + weight, MOST_WINDOWS)
         anchor = self.anchor + weight / windows * (measured - self.anchor)
         return self._fitted(anchor, windows) if bends else self._replace(anchor=anchor, windows=windows)
@@ -112,18 +117,5 @@ class CapacityCurve(NamedTuple):
 
     @staticmethod
     def from_list(values: Sequence[float]) -> CapacityCurve:
-        instances, anchor, windows, slope, variance, base_instances, *base, contradicted = values
-        base_anchor, base_windows, base_slope, base_variance = base
-        return CapacityCurve(
-            int(instances),
-            anchor,
-            windows,
-            slope,
-            variance,
-            int(base_instances),
-            base_anchor,
-            base_windows,
-            base_slope,
-            base_variance,
-            bool(contradicted),
-        )
+        """JSON keeps whole numbers and truth values what they were."""
+        return CapacityCurve._make(values)

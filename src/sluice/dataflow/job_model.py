@@ -227,14 +227,12 @@ def _inputs(
     observation: Observation, shares: Mapping[str, float], flows: Flows, curves: Mapping[str, CapacityCurve]
 ) -> dict[str, float]:
     """Records/s into every operator per record/s that arrives, where that and its capacity are known."""
-    selectivity = {
-        name: {
-            to: min(out / into, LARGEST)
-            for to, (out, into, seen_s) in edges.items()
-            if into > 0 and (out > 0 or seen_s > SILENT_S)
-        }
-        for name, edges in flows.items()
-    }
+    selectivity: dict[str, dict[str, float]] = {}
+    for name, edges in flows.items():
+        selectivity[name] = passed = {}
+        for to, (out, into, seen_s) in edges.items():
+            if into > 0 and (out > 0 or seen_s > SILENT_S):
+                passed[to] = min(out / into, LARGEST)
     topology = observation.topology
     rates = pass_along(topology, {name: shares.get(name) for name in topology.sources}, selectivity)
     return {name: rate for name, rate in rates.items() if rate is not None and (name in curves or rate == 0)}
@@ -280,9 +278,12 @@ def _flows(observation: Observation, memory: Memory) -> Flows:
 
 
 def _bounded(observation: Observation, memory: Memory) -> tuple[str, ...]:
-    before = {name for name in memory.get("bounded", ()) if name in observation.operators}
-    seen = {name for name, metrics in observation.operators.items() if metrics.buffer_usage is not None}
-    return tuple(sorted(before | seen))
+    before = frozenset(memory.get("bounded", ()))
+    return tuple(
+        name
+        for name, metrics in observation.operators.items()
+        if metrics.buffer_usage is not None or name in before
+    )
 
 
 def _lag(observation: Observation, memory: Memory, loads: Mapping[str, float]) -> float:

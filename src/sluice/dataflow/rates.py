@@ -104,9 +104,10 @@ def edge_rates(observation: Observation) -> EdgeValues:
     rates: EdgeValues = {}
     uncertain: dict[str, list[str]] = {}
     for name in topology.order:
-        rates[name] = known = _certain_rates(operators[name], topology.successors[name])
-        if len(known) < len(topology.successors[name]):
-            for to in topology.successors[name]:
+        successors = topology.successors[name]
+        rates[name] = known = _certain_rates(operators[name], successors) if successors else {}
+        if len(known) < len(successors):
+            for to in successors:
                 if to not in known:
                     uncertain.setdefault(to, []).append(name)
     for successor, names in uncertain.items():

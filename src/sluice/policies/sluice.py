@@ -151,8 +151,7 @@ class Sluice:
             is_behind=lag > REACTS_AT * self.objective_s * load,
         )
         most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
-        candidates = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
-        options = [Option(float(sum(each.values())), sizing.carried(each)) for each in candidates]
+        candidates, options = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
         present = Option(float(sum(now.values())), sizing.carried(now))
         if terms.is_behind:
             # whoever is behind does not shrink, except for instances that bring nothing
@@ -227,11 +226,18 @@ def _at_rest(now: Mapping[str, int]) -> Recommendation:
     return Recommendation(parallelism=dict.fromkeys(now, 1), reason=reason)
 
 
-def _ladder(sizing: JobSizing, least: float, most: float) -> list[dict[str, int]]:
-    """Configurations for loads from the least to the most, smallest first, each once."""
+def _ladder(sizing: JobSizing, least: float, most: float) -> tuple[list[dict[str, int]], list[Option]]:
+    """Configurations for loads from the least to the most, smallest first, each once, and what they carry."""
     ratio = (most / least) ** (1 / (LEVELS - 1))
-    found = (sizing.sized(least * ratio**level) for level in range(LEVELS))
-    return list({tuple(each.values()): each for each in found}.values())
+    candidates: list[dict[str, int]] = []
+    options = []
+    for level in range(LEVELS):
+        load = least * ratio**level
+        sized = sizing.sized(load)
+        if not candidates or sized != candidates[-1]:
+            candidates.append(sized)
+            options.append(Option(float(sum(sized.values())), sizing.carried(sized, sized_for=load)))
+    return candidates, options
 
 
 def _notes(model: JobModel, sizing: JobSizing, high: float) -> str:
