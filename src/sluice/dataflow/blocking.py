@@ -108,13 +108,14 @@ class Blocking:
         recent = (*self.recent, window)[-SPAN:]
         slack = {name: share for name, share in self.slack.items() if name in observation.operators}
         if len(recent) == SPAN:
-            for name in window:
-                blocked = work = seen = 0.0
-                for one in recent:
-                    if name in one:
-                        blocked += one[name][0]
-                        work += one[name][1]
-                        seen += 1.0
+            earlier = recent[:-1]
+            for name, (blocked, work) in window.items():
+                seen = 1
+                for one in earlier:
+                    if pair := one.get(name):
+                        blocked += pair[0]
+                        work += pair[1]
+                        seen += 1
                 if blocked >= LEAST_BLOCKED * seen:
                     left = max(0.0, (work - blocked) / seen)
                     slack[name] = slack[name] + GAIN * (left - slack[name]) if name in slack else left
