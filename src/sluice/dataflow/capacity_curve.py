@@ -18,6 +18,8 @@ NOISE = 0.04
 """Standard deviation of the logarithm of a window's measurement."""
 MOST_WINDOWS = 6.0
 """So many windows count in the anchor; older ones fade."""
+BOUND_WINDOWS = 0.5
+"""What a lower bound counts, less than any measurement."""
 CONTRADICTION = 0.25
 """Two measurements in a row that differ by so much from the anchor end it."""
 LEAST_SLOPE, MOST_SLOPE = 0.0, 1.1
@@ -45,6 +47,16 @@ class CapacityCurve(NamedTuple):
     @staticmethod
     def of(instances: int, rate: float) -> CapacityCurve:
         return CapacityCurve(instances, math.log(rate))
+
+    @staticmethod
+    def at_least(instances: int, rate: float) -> CapacityCurve:
+        """Of an operator that has not been seen at work for long enough to tell."""
+        return CapacityCurve(instances, math.log(rate), BOUND_WINDOWS)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether nothing is known but what it does at least."""
+        return self.windows < 1.0
 
     def learned(self, instances: int, rate: float, weight: float, *, bends: bool) -> CapacityCurve:
         """With one more measurement; without `bends` the slope stays what it was."""

@@ -173,6 +173,11 @@ class JobModel:
         """Operators that keep their instances, because nothing is known of their input or capacity."""
         return tuple(name for name in self.parallelism if name not in self.inputs)
 
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """Operators with input of which only a lower bound is known."""
+        return tuple(name for name, each in self.inputs.items() if each > 0 and self.curves[name].is_bound)
+
     def holds_up(self, name: str) -> bool:
         """Whether the sources read less when this operator is too slow; else records wait at its own input."""
         return name in self.bounded or self.topology.is_source(name)
@@ -216,14 +221,28 @@ def _measured_curves(
     for name, metrics in observation.operators.items():
         share = full.get(name, usual)
         measured = _measured(metrics, share, at_limit=name == slowest)
-        if measured is not None:
-            rate, weight = measured
-            curve = curves.get(name)
-            count = metrics.parallelism
-            if curve and name != slowest and (metrics.busy or 0.0) >= FULL * share and not _has_backlog(metrics):
-                rate = max(rate, curve.rate(count))
-            learned[name] = curve.learned(count, rate, weight, bends=bends) if curve else CapacityCurve.of(count, rate)
+        if measured is None:
+            continue
+        rate, weight = measured
+        curve, count = curves.get(name), metrics.parallelism
+        if name != slowest and _is_mostly_overhead(metrics):
+            if curve is None or (curve.is_bound and rate > curve.rate(count)):
+                learned[name] = CapacityCurve.at_least(count, rate)
+            if curve is None or rate <= curve.rate(count) or curve.is_bound:
+                continue
+        if curve is None or curve.is_bound:
+            learned[name] = CapacityCurve.of(count, rate)
+            continue
+        if name != slowest and (metrics.busy or 0.0) >= FULL * share and not _has_backlog(metrics):
+            rate = max(rate, curve.rate(count))
+        learned[name] = curve.learned(count, rate, weight, bends=bends)
     return learned
+
+
+def _is_mostly_overhead(metrics: OperatorMetrics) -> bool:
+    """Whether it may do more than it shows: tasks of a micro-batch cost something, however few their records."""
+    in_batches = metrics.batch_s is not None or metrics.batch_interval_s is not None
+    return in_batches and metrics.busy is not None and metrics.busy < LEAST_FULL
 
 
 def _inputs(
@@ -321,6 +340,9 @@ def _limit(sources: Mapping[str, OperatorMetrics], interval_s: float, shares: Ma
             or not taken
             or shares.get(name, 0.0) < LEAST_SHARE
         ):
+            continue
+        if _is_mostly_overhead(metrics):
+            # records wait for executors that start, or for a batch that has not begun
             continue
         least = load * max(BACKLOG_S, 1.5 * (metrics.batch_s or 0.0), 1.5 * (metrics.batch_interval_s or 0.0))
         began = metrics.lag - metrics.lag_rate * interval_s

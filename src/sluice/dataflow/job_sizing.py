@@ -38,10 +38,15 @@ class _Line(NamedTuple):
 
 
 class JobSizing:
-    """`caution` is in standard deviations; operators of unknown input or capacity keep their instances."""
+    """`caution` is in standard deviations; operators of unknown input or capacity keep their instances.
 
-    def __init__(self, model: JobModel, caution: float) -> None:
+    So does one of which only a lower bound is known, unless `believes_bounds`: there are no more for it, and it is
+    slower than anybody only with fewer.
+    """
+
+    def __init__(self, model: JobModel, caution: float, *, believes_bounds: bool = True) -> None:
         self._model = model
+        self._bounds: list[_Line] = []
         self._lines: list[_Line] = []
         self._deciding: list[_Line] = []
         most = math.inf
@@ -53,13 +58,17 @@ class JobSizing:
             below, above = curve.slopes(caution)
             scale = trust - math.log(each)
             height = curve.height(caution) + scale
-            grows = not curve.is_limited
+            is_bound = curve.is_bound and not believes_bounds
+            grows = not curve.is_limited and not is_bound
             # doubt makes an operator slow to grow, and only evidence makes it useless to try
             above = above if above > USELESS_SLOPE else USELESS_SLOPE
             # where the plateau of a limited operator ends is not known: below it instances may add up again
-            least = USELESS_SLOPE if grows else PRIOR_SLOPE
+            least = PRIOR_SLOPE if curve.is_limited else USELESS_SLOPE
             line = _Line(name, curve.instances, height, below if below > least else least, above, grows)
             self._lines.append(line)
+            if is_bound:
+                self._bounds.append(line)
+                continue
             if not grows and not model.holds_up(name):
                 # its backlog is its own, and more instances do not shorten it: the others need not be as slow
                 continue
@@ -84,22 +93,25 @@ class JobSizing:
         model = self._model
         if model.at_limit is not None and parallelism == model.parallelism:
             return model.at_limit
-        if not self._deciding:
+        deciding = self._deciding
+        if self._bounds:
+            deciding = deciding + [line for line in self._bounds if parallelism[line.name] < line.instances]
+        if not deciding:
             return math.exp(MOST_HEIGHT)
-        if sized_for is not None and len(self._deciding) >= MANY:
+        if sized_for is not None and len(deciding) >= MANY:
             rate = min(sized_for, self.most)
         else:
-            rate = self._slowest(parallelism)
+            rate = self._slowest(deciding, parallelism)
         for seen, counts in model.limits:
             if is_within(parallelism, counts) if seen < rate else is_within(counts, parallelism):
                 rate = seen
         return rate
 
-    def _slowest(self, parallelism: Mapping[str, int]) -> float:
-        heights = _heights(self._deciding, parallelism)
+    def _slowest(self, lines: Sequence[_Line], parallelism: Mapping[str, int]) -> float:
+        heights = _heights(lines, parallelism)
         if not self._slack:
             return math.exp(min(heights))
-        times = {line.name: math.exp(-height) for line, height in zip(self._deciding, heights, strict=True)}
+        times = {line.name: math.exp(-height) for line, height in zip(lines, heights, strict=True)}
         return 1 / longest_time(self._model.topology, times, self._slack)
 
     def sized(self, load: float) -> dict[str, int]:

@@ -131,8 +131,10 @@ class Sluice:
     ) -> Recommendation:
         now = model.parallelism
         bound_s = cost.cooldown_s + horizon.downtime_s + horizon.start_s
-        sizing = JobSizing(model, self.caution * bound_s / (bound_s + self.objective_s))
         lag = model.lag if self.drain else 0.0
+        is_behind = lag > REACTS_AT * self.objective_s * load
+        caution = self.caution * bound_s / (bound_s + self.objective_s)
+        sizing = JobSizing(model, caution, believes_bounds=is_behind)
         low, high = min(map(min, paths)), max(map(max, paths))
         usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
         # lateness is as dear as the job is large now, also where less is expected
@@ -148,7 +150,7 @@ class Sluice:
             action_price=whole_job * (horizon.downtime_s + ACTION_PRICE * interval_s),
             slots_per_rate=whole_job / usual,
             most_rate=sizing.most,
-            is_behind=lag > REACTS_AT * self.objective_s * load,
+            is_behind=is_behind,
         )
         most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
         candidates, options = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
@@ -170,7 +172,10 @@ class Sluice:
                 best = never
         ahead_s = horizon.steps * terms.step_s
         facts = f"load {number(load)} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
-        facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {number(present.rate)}"
+        carried = number(present.rate)
+        if model.bounds:
+            carried = f"at least {number(JobSizing(model, caution).carried(now))}, more has not been seen of them"
+        facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {carried}"
         notes = _notes(model, sizing, high)
         if best.option is None or best.wait_steps or candidates[best.option] == now:
             late = f"holding is late for {number(never.late_s)} s"
