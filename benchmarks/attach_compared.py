@@ -6,9 +6,9 @@ A stateful count under a step load (sluice/testing/step_load): a hundred records
 sleeping tasks, so that four executors have four times the capacity of one on two cores. `fixed minimum` has one
 executor, `fixed maximum` four, `dynamic allocation` is Spark's own with its defaults between one and four, `attach` is
 sluice with DS2 and an objective of 10 s, `attach sluice`, `attach conttune` and the like are other policies, from
-nothing, with the same objective; QEScalor plans every 15 s instead of every five minutes. Executor-seconds are counted from the first
-record over the same time for all; latencies are of all records; a batch is late if a record of it waited longer than
-the objective. With `--out` finished runs are kept, and the same command goes on with what is missing.
+nothing, with the same objective; QEScalor plans every 15 s instead of every five minutes. Executor-seconds are counted
+from the first record over the same time for all; latencies are of all records; a batch is late if a record of it waited
+longer than the objective. With `--out` finished runs are kept, and the same command goes on with what is missing.
 """
 
 from __future__ import annotations
