@@ -1,26 +1,29 @@
 """One job, one load, one cluster: what users have today, and `attach`; what each costs and how late records are.
 
-python -m benchmarks.attach_compared [--short] [--only NAME ...] [--out DIR]
+python -m benchmarks.attach_compared [--short] [--only NAME ...] [--runs N] [--within SECONDS] [--out DIR]
 
 A stateful count under a step load (sluice/testing/step_load): a hundred records/s per executor of one core, paced by
 sleeping tasks, so that four executors have four times the capacity of one on two cores. `fixed minimum` has one
 executor, `fixed maximum` four, `dynamic allocation` is Spark's own with its defaults between one and four, `attach` is
-sluice with DS2 and an objective of 10 s, `attach conttune` and the like are policies that learn, from nothing, with the
-same objective; QEScalor plans every 15 s instead of every five minutes. Executor-seconds are counted from the first
-record over the same time for all; latencies are of all records; a batch is late if a record of it waited longer than
-the objective.
+sluice with DS2 and an objective of 10 s, `attach sluice`, `attach conttune` and the like are other policies, from
+nothing, with the same objective; QEScalor plans every 15 s instead of every five minutes. Executor-seconds are counted
+from the first record over the same time for all; latencies are of all records; a batch is late if a record of it waited
+longer than the objective. With `--out` finished runs are kept, and the same command goes on with what is missing.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from sluice.spark.cluster.lifecycle import read_state
@@ -32,6 +35,7 @@ from sluice.testing.step_load.latency import latencies
 LOW, HIGH = 30.0, 200.0
 OBJECTIVE_S = 10.0
 MOST = 4
+RUNS = 10
 MODES: dict[str, dict[str, str]] = {
     "fixed minimum": {"spark.cores.max": "1"},
     "fixed maximum": {"spark.cores.max": str(MOST)},
@@ -43,6 +47,8 @@ MODES: dict[str, dict[str, str]] = {
         "spark.dynamicAllocation.maxExecutors": str(MOST),
     },
     "attach": dict(DRAINING),
+    "attach sluice": dict(DRAINING),
+    "attach databricks": dict(DRAINING),
     "attach conttune": dict(DRAINING),
     "attach dragster": dict(DRAINING),
     "attach qescalor": dict(DRAINING),
@@ -124,24 +130,37 @@ def run(mode: str, root: Path, home: Path, phases: Phases) -> dict[str, Any]:
 
 
 def table(results: list[dict[str, Any]]) -> str:
+    """A row per mode: means over its runs, with the least and the largest where there are several."""
     lines = [
-        "| | executor-seconds | of the maximum | p50 s | p95 s | longest s | batches late | lost / repeated |",
-        "|---|---|---|---|---|---|---|---|",
+        "| | runs | executor-seconds | of the maximum | p50 s | p95 s | longest s | batches late | lost / repeated |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for found in results:
-        share = found["executor_seconds"] / (MOST * found["seconds"])
+    for mode in dict.fromkeys(found["mode"] for found in results):
+        runs = [found for found in results if found["mode"] == mode]
+        used = [found["executor_seconds"] for found in runs]
+        share = fmean(found["executor_seconds"] / (MOST * found["seconds"]) for found in runs)
+        times = [spread([found[name] for found in runs], ".1f") for name in ("p50_s", "p95_s", "longest_s")]
+        late, batches, lost, repeated = (
+            sum(found[name] for found in runs) for name in ("batches_late", "batches", "lost", "repeated")
+        )
         lines.append(
-            f"| {found['mode']} | {found['executor_seconds']:.0f} | {share:.0%} | {found['p50_s']:.1f} "
-            f"| {found['p95_s']:.1f} | {found['longest_s']:.1f} | {found['batches_late']} of {found['batches']} "
-            f"| {found['lost']} / {found['repeated']} |"
+            f"| {mode} | {len(runs)} | {spread(used, '.0f')} | {share:.0%} | {' | '.join(times)} "
+            f"| {late} of {batches} | {lost} / {repeated} |"
         )
     return "\n".join(lines)
+
+
+def spread(values: list[float], form: str) -> str:
+    mean = format(fmean(values), form)
+    return mean if len(values) == 1 else f"{mean} ({min(values):{form}} to {max(values):{form}})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="fifty seconds of load instead of two and a half minutes")
     parser.add_argument("--only", action="append", choices=list(MODES), help="run this one; may be repeated")
+    parser.add_argument("--runs", type=int, choices=range(1, RUNS + 1), default=1, help="of every mode")
+    parser.add_argument("--within", type=float, default=math.inf, help="seconds after which no run is begun")
     parser.add_argument("--out", type=Path, help="keep results here and show those of earlier runs beside them")
     parser.add_argument("--inside", nargs=2, metavar=("MODE", "HOME"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -152,15 +171,26 @@ def main() -> None:
         result = run(mode, arguments.out, Path(home), phases)
         (arguments.out / "result.json").write_text(json.dumps(result, indent=2))
         return
+    deadline_s = time.monotonic() + arguments.within
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         out, home = arguments.out or Path(folder) / "out", Path(folder) / "cluster"
-        with local_cluster(home):
-            for mode in arguments.only or MODES:
+        folders = {
+            (number, mode): out / f"{mode.replace(' ', '-')}-{number}" for number in range(RUNS) for mode in MODES
+        }
+        missing = [
+            (mode, path)
+            for (number, mode), path in folders.items()
+            if number < arguments.runs and mode in (arguments.only or MODES) and not (path / "result.json").exists()
+        ]
+        with local_cluster(home) if missing else nullcontext():
+            for mode, path in missing:
+                if time.monotonic() > deadline_s:
+                    break
                 again = [sys.executable, "-m", "benchmarks.attach_compared", "--inside", mode, str(home)]
-                again += ["--out", str(out / mode.replace(" ", "-")), *(["--short"] if arguments.short else [])]
+                again += ["--out", str(path), *(["--short"] if arguments.short else [])]
                 subprocess.run(again, check=True, stderr=subprocess.DEVNULL)
-                print(json.dumps(json.loads((out / mode.replace(" ", "-") / "result.json").read_text())), flush=True)
-        kept = [out / mode.replace(" ", "-") / "result.json" for mode in MODES]
+                print(json.dumps(json.loads((path / "result.json").read_text())), flush=True)
+        kept = [path / "result.json" for path in folders.values()]
         print(table([json.loads(path.read_text()) for path in kept if path.exists()]))
 
 

@@ -90,3 +90,9 @@ def test_after_a_jump_paths_begin_at_the_new_load():
     assert after_jump([[10.0, 12.0], [8.0, 1.0]], level=10.0, newest=30.0) == [[30.0, 32.0], [28.0, 21.0]]
     assert after_jump([[10.0, 3.0]], level=10.0, newest=5.0) == [[5.0, 0.0]]
     assert after_jump([[10.0, 12.0]], level=10.0, newest=11.5) == [[10.0, 12.0]]
+
+
+def test_what_followed_a_rest_is_not_expected_to_follow_a_load():
+    day = [0.0] * 20 + [2000.0] * 80
+    assert max(ends([*day, *[1000.0] * 5], steps=20)) < 1500
+    assert max(ends([*day, *[0.0] * 5], steps=20)) > 1500

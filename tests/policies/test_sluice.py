@@ -224,3 +224,49 @@ def test_a_source_that_never_tells_its_lag_is_behind_by_its_latency() -> None:
         recommended.append(recommendation.parallelism.get("counts", 1))
     assert recommended[:5] == [1] * 5
     assert recommended[-1] >= 3, "it waits for ever for a better moment"
+
+
+def in_batches(number: int, parallelism: int, **metrics: float) -> Observation:
+    """A window of a query whose tasks cost something, however few their records; one slot does 100 rec/s."""
+    operator = OperatorMetrics(parallelism=parallelism, batch_interval_s=1.0, latency_s=1.0, lag=0.0, **metrics)
+    cost = ActionCost(start_s=5.0, cooldown_s=4.0)
+    return Observation(time_s=10.0 * number, interval_s=10.0, operators={"counts": operator}, action_cost=cost)
+
+
+def test_what_an_idle_query_shows_is_no_capacity() -> None:
+    quiet = {"input_rate": 8.0, "true_input_rate": 24.0, "busy": 0.33, "arrival_rate": 8.0}
+    rising = {"input_rate": 16.0, "true_input_rate": 36.0, "busy": 0.44, "arrival_rate": 16.0}
+    busy = {"input_rate": 80.0, "true_input_rate": 95.0, "busy": 0.84, "arrival_rate": 80.0}
+    windows = [*[quiet] * 12, *[rising] * 4, *[busy] * 4]
+    made = decisions(Sluice(), [in_batches(number + 1, 1, **seen) for number, seen in enumerate(windows)])
+    assert all(one.parallelism.get("counts", 1) == 1 for one in made[:16]), [one.reason for one in made[:16]]
+    assert "carry at least" in made[15].reason
+    assert "at least" not in made[-1].reason
+    assert 1 <= made[-1].parallelism.get("counts", 1) <= 2, made[-1].reason
+
+
+def test_what_an_idle_query_shows_is_enough_to_shrink() -> None:
+    quiet = {"input_rate": 20.0, "true_input_rate": 400.0, "busy": 0.05, "arrival_rate": 20.0}
+    made = decisions(Sluice(), [in_batches(number + 1, 8, **quiet) for number in range(20)])
+    assert any(one.parallelism.get("counts", 8) == 1 for one in made), made[-1].reason
+
+
+def test_who_is_behind_believes_the_least_it_has_seen() -> None:
+    quiet = {"input_rate": 8.0, "true_input_rate": 24.0, "busy": 0.33, "arrival_rate": 8.0}
+    windows = [in_batches(number + 1, 1, **quiet) for number in range(12)]
+    behind = OperatorMetrics(parallelism=1, batch_interval_s=1.0, busy=1.0, arrival_rate=100.0, lag=4000.0)
+    last = windows[-1].model_copy(update={"time_s": 130.0, "operators": {"counts": behind}})
+    assert decisions(Sluice(), [*windows, last])[-1].parallelism["counts"] > 1
+
+
+def test_a_jump_after_a_rest_does_not_look_like_a_blocked_job() -> None:
+    """The source waits for a map that is full: idle windows before it would make that a map that is seldom at work."""
+    rest = {"parallelism": 1, "input_rate": 0.0, "output_rate": 0.0, "busy": 0.0, "backpressure": 0.0}
+    full = {"parallelism": 1, "input_rate": 450.0, "output_rate": 450.0}
+    windows = [({**rest, "arrival_rate": 0.0}, rest)] * 6
+    source = {**full, "busy": 0.4, "backpressure": 0.5, "arrival_rate": 2000.0, "lag": 23_000.0, "lag_rate": 1550.0}
+    memory = EMPTY_MEMORY
+    for number, (first, second) in enumerate([*windows, (source, {**full, "busy": 0.78, "backpressure": 0.0})]):
+        seen = job("source>map", time_s=15.0 * (number + 1), source=first, map=second)
+        _, memory = Sluice().decide(seen, memory)
+    assert memory["blocking"]["slack"] == {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -78,6 +79,10 @@ def bench(
     on: On = None,
     processes: Processes = None,
     all_series: Annotated[bool, typer.Option("--all-series", help="Keep time lines of every seed.")] = False,
+    within: Annotated[
+        float | None,
+        typer.Option(parser=parse_seconds, metavar="TIME", help="Begin no run after this time; run again to go on."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run pipelines under workloads and policies, and compare.
@@ -109,7 +114,9 @@ def bench(
         spark=parse_settings(spark_set or (), "--spark-set"),
     )
     processes = 1 if engine == "spark" else processes
-    results = run_with_progress(cells, out, on=on, processes=processes, all_series=all_series, quiet=as_json)
+    results = run_with_progress(
+        cells, out, on=on, processes=processes, all_series=all_series, within_s=within, quiet=as_json
+    )
     rows = [result.row for result in results]
     groups = score_groups_on_spark(results, on) if on else score_groups(rows)
     comparisons = compare(rows, baseline, COMPARED)
@@ -128,6 +135,7 @@ def run_with_progress(
     on: str | None,
     processes: int | None,
     all_series: bool = False,
+    within_s: float | None = None,
     quiet: bool = False,
 ) -> list[Result]:
     if out.exists() and not out.is_dir():
@@ -148,6 +156,7 @@ def run_with_progress(
             on=on,
             processes=processes,
             series_for_all=all_series,
+            within_s=math.inf if within_s is None else within_s,
             on_progress=lambda done, total: progress.update(task, completed=done, total=total),
         )
 

@@ -58,25 +58,28 @@ def longest_time(topology: Topology, times: Mapping[str, float], slack: Mapping[
         after = longest_after(topology, times)
         for name, share in slack.items():
             if name in times:
-                most = max(most, (times[name] + after[name]) / (1 + share))
+                waiting = (times[name] + after[name]) / (1 + share)
+                if waiting > most:
+                    most = waiting
     return most
 
 
 def longest_after(topology: Topology, times: Mapping[str, float]) -> dict[str, float]:
     """As `busiest_after` without the names: asked for every configuration, so it makes no objects."""
-    after: dict[str, float] = {}
-    reach: dict[str, float] = {}
-    own_time, successors = times.get, topology.successors
-    for name in reversed(topology.order):
+    followers = topology.followers
+    after: list[float] = []
+    reach: list[float] = []
+    own_time = times.get
+    for name, places in followers.items():
         most = 0.0
-        for follower in successors[name]:
-            further = reach[follower]
+        for place in places:
+            further = reach[place]
             if further > most:
                 most = further
-        after[name] = most
+        after.append(most)
         own = own_time(name, 0.0)
-        reach[name] = own if own > most else most
-    return after
+        reach.append(own if own > most else most)
+    return dict(zip(followers, after, strict=True))
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,14 @@ class Blocking:
         recent = (*self.recent, window)[-SPAN:]
         slack = {name: share for name, share in self.slack.items() if name in observation.operators}
         if len(recent) == SPAN:
-            for name in window:
-                blocked = work = seen = 0.0
-                for one in recent:
-                    if name in one:
-                        blocked += one[name][0]
-                        work += one[name][1]
-                        seen += 1.0
+            earlier = recent[:-1]
+            for name, (blocked, work) in window.items():
+                seen = 1
+                for one in earlier:
+                    if pair := one.get(name):
+                        blocked += pair[0]
+                        work += pair[1]
+                        seen += 1
                 if blocked >= LEAST_BLOCKED * seen:
                     left = max(0.0, (work - blocked) / seen)
                     slack[name] = slack[name] + GAIN * (left - slack[name]) if name in slack else left

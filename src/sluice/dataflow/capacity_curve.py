@@ -18,6 +18,8 @@ NOISE = 0.04
 """Standard deviation of the logarithm of a window's measurement."""
 MOST_WINDOWS = 6.0
 """So many windows count in the anchor; older ones fade."""
+BOUND_WINDOWS = 0.5
+"""What a lower bound counts, less than any measurement."""
 CONTRADICTION = 0.25
 """Two measurements in a row that differ by so much from the anchor end it."""
 LEAST_SLOPE, MOST_SLOPE = 0.0, 1.1
@@ -46,6 +48,16 @@ class CapacityCurve(NamedTuple):
     def of(instances: int, rate: float) -> CapacityCurve:
         return CapacityCurve(instances, math.log(rate))
 
+    @staticmethod
+    def at_least(instances: int, rate: float) -> CapacityCurve:
+        """Of an operator that has not been seen at work for long enough to tell."""
+        return CapacityCurve(instances, math.log(rate), BOUND_WINDOWS)
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether nothing is known but what it does at least."""
+        return self.windows < 1.0
+
     def learned(self, instances: int, rate: float, weight: float, *, bends: bool) -> CapacityCurve:
         """With one more measurement; without `bends` the slope stays what it was."""
         measured = math.log(rate)
@@ -54,9 +66,14 @@ class CapacityCurve(NamedTuple):
             return expected._fitted(measured, 1.0) if bends else expected._replace(anchor=measured)
         if abs(measured - self.anchor) > CONTRADICTION:
             if not self.contradicted:
-                return self._replace(contradicted=True)
-            restarted = self._replace(anchor=measured, windows=1.0, base_windows=0.0, contradicted=False)
-            return restarted._replace(variance=max(self.variance, PRIOR_VARIANCE))
+                return CapacityCurve(*self[:10], True)
+            return self._replace(
+                anchor=measured,
+                windows=1.0,
+                variance=max(self.variance, PRIOR_VARIANCE),
+                base_windows=0.0,
+                contradicted=False,
+            )
         windows = min(self.windows + weight, MOST_WINDOWS)
         anchor = self.anchor + weight / windows * (measured - self.anchor)
         return self._fitted(anchor, windows) if bends else self._replace(anchor=anchor, windows=windows)
@@ -112,18 +129,5 @@ class CapacityCurve(NamedTuple):
 
     @staticmethod
     def from_list(values: Sequence[float]) -> CapacityCurve:
-        instances, anchor, windows, slope, variance, base_instances, *base, contradicted = values
-        base_anchor, base_windows, base_slope, base_variance = base
-        return CapacityCurve(
-            int(instances),
-            anchor,
-            windows,
-            slope,
-            variance,
-            int(base_instances),
-            base_anchor,
-            base_windows,
-            base_slope,
-            base_variance,
-            bool(contradicted),
-        )
+        """JSON keeps whole numbers and truth values what they were."""
+        return CapacityCurve._make(values)

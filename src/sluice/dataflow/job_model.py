@@ -7,7 +7,7 @@ because windows put out in bursts. Where a metric is missing, what was known bef
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +40,9 @@ FULL = 0.98
 """An operator so busy that is not held up takes in no more than there is: its capacity may be larger."""
 LIMIT_WINDOWS = 4
 """Of so many windows at the limit the mean counts: where windows fire, one reads nothing and the next a lot."""
+NO_FLOW = (0.0, 0.0, 0.0)
+JUMP = 0.25
+"""Change of the load within a window, from which on the windows before it were of another job."""
 ON_TIME = 3.0
 """Trigger intervals a record waits at most where batches are on time: for its batch, in it, and for a late one."""
 
@@ -89,10 +92,12 @@ class JobModel:
         now = observation.parallelism
         same = memory.get("parallelism", now) == now
         changed_s = memory.get("changed_s") if same else observation.time_s - observation.interval_s
-        loads, shares = _loads(observation, memory)
+        topology = observation.topology
+        sources = {name: observation.operators[name] for name in topology.sources}
+        loads, shares = _loads(sources, memory)
         flows = _flows(observation, memory)
         working = _at_work(observation, changed_s)
-        limit = _limit(observation, shares) if working else None
+        limit = _limit(sources, observation.interval_s, shares) if working else None
         backlogs = memory.get("backlogs", 0) * same + 1 if limit is not None else 0
         blocking = Blocking.from_memory(memory.get("blocking", {}))
         if blocking.is_felt and backlogs < LIMIT_WINDOWS:
@@ -106,8 +111,10 @@ class JobModel:
             curves |= _measured_curves(observation, curves, full, usual, slowest, bends=bends)
         if saturates:
             busy = _busy(observation, full, usual)
-            blocking = blocking.learned(observation, busy) if working else blocking.interrupted()
-        inputs = _inputs(observation, shares, flows, curves)
+            if not working or _jumped(loads, memory):
+                blocking = blocking.interrupted()
+            blocking = blocking.learned(observation, busy) if working else blocking
+        inputs = _inputs(topology, shares, flows, curves)
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
         limits: list[Limit] = list(memory.get("limits", []))
         windows = memory.get("limit_windows", 0) * same
@@ -115,21 +122,21 @@ class JobModel:
             windows = min(memory.get("limit_windows", 0) * same + 1, LIMIT_WINDOWS)
             at_limit = limit if at_limit is None else at_limit + (limit - at_limit) / windows
             times = {name: each / curves[name].rate(now[name]) for name, each in inputs.items() if each > 0}
-            promised = 1 / longest_time(observation.topology, times, blocking.slack)
+            promised = 1 / longest_time(topology, times, blocking.slack)
             kept = min(1.0, max(LEAST_TRUST, at_limit / promised))
             trust = trust + (kept - trust) / 4 if "limited" in memory else kept
             limits = _with_limit(limits, at_limit, now)
         return JobModel(
             load=math.fsum(loads.values()) if loads else None,
-            lag=_lag(observation, memory, loads),
-            tells_lag=memory.get("tells_lag", False) or _tells_lag(observation),
+            lag=_lag(sources.values(), memory, loads),
+            tells_lag=memory.get("tells_lag", False) or any(one.lag is not None for one in sources.values()),
             shares=shares,
             flows=flows,
             curves=curves,
             full=full,
             blocking=blocking,
             bounded=_bounded(observation, memory),
-            topology=observation.topology,
+            topology=topology,
             backlogs=backlogs,
             at_limit=at_limit,
             limit_windows=windows,
@@ -165,6 +172,11 @@ class JobModel:
     def unknown(self) -> tuple[str, ...]:
         """Operators that keep their instances, because nothing is known of their input or capacity."""
         return tuple(name for name in self.parallelism if name not in self.inputs)
+
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """Operators with input of which only a lower bound is known."""
+        return tuple(name for name, each in self.inputs.items() if each > 0 and self.curves[name].is_bound)
 
     def holds_up(self, name: str) -> bool:
         """Whether the sources read less when this operator is too slow; else records wait at its own input."""
@@ -209,38 +221,48 @@ def _measured_curves(
     for name, metrics in observation.operators.items():
         share = full.get(name, usual)
         measured = _measured(metrics, share, at_limit=name == slowest)
-        if measured is not None:
-            rate, weight = measured
-            curve = curves.get(name)
-            count = metrics.parallelism
-            if curve and name != slowest and (metrics.busy or 0.0) >= FULL * share and not _has_backlog(metrics):
-                rate = max(rate, curve.rate(count))
-            learned[name] = curve.learned(count, rate, weight, bends=bends) if curve else CapacityCurve.of(count, rate)
+        if measured is None:
+            continue
+        rate, weight = measured
+        curve, count = curves.get(name), metrics.parallelism
+        if name != slowest and _is_mostly_overhead(metrics):
+            if curve is None or (curve.is_bound and rate > curve.rate(count)):
+                learned[name] = CapacityCurve.at_least(count, rate)
+            if curve is None or rate <= curve.rate(count) or curve.is_bound:
+                continue
+        if curve is None or curve.is_bound:
+            learned[name] = CapacityCurve.of(count, rate)
+            continue
+        if name != slowest and (metrics.busy or 0.0) >= FULL * share and not _has_backlog(metrics):
+            rate = max(rate, curve.rate(count))
+        learned[name] = curve.learned(count, rate, weight, bends=bends)
     return learned
 
 
+def _is_mostly_overhead(metrics: OperatorMetrics) -> bool:
+    """Whether it may do more than it shows: tasks of a micro-batch cost something, however few their records."""
+    in_batches = metrics.batch_s is not None or metrics.batch_interval_s is not None
+    return in_batches and metrics.busy is not None and metrics.busy < LEAST_FULL
+
+
 def _inputs(
-    observation: Observation, shares: Mapping[str, float], flows: Flows, curves: Mapping[str, CapacityCurve]
+    topology: Topology, shares: Mapping[str, float], flows: Flows, curves: Mapping[str, CapacityCurve]
 ) -> dict[str, float]:
     """Records/s into every operator per record/s that arrives, where that and its capacity are known."""
-    selectivity = {
-        name: {
-            to: min(out / into, LARGEST)
-            for to, (out, into, seen_s) in edges.items()
-            if into > 0 and (out > 0 or seen_s > SILENT_S)
-        }
-        for name, edges in flows.items()
-    }
-    topology = observation.topology
+    selectivity: dict[str, dict[str, float]] = {}
+    for name, edges in flows.items():
+        selectivity[name] = passed = {}
+        for to, (out, into, seen_s) in edges.items():
+            if into > 0 and (out > 0 or seen_s > SILENT_S):
+                passed[to] = min(out / into, LARGEST)
     rates = pass_along(topology, {name: shares.get(name) for name in topology.sources}, selectivity)
     return {name: rate for name, rate in rates.items() if rate is not None and (name in curves or rate == 0)}
 
 
-def _loads(observation: Observation, memory: Memory) -> tuple[dict[str, float], dict[str, float]]:
+def _loads(sources: Mapping[str, OperatorMetrics], memory: Memory) -> tuple[dict[str, float], dict[str, float]]:
     """Arrival rate of every source and its share of all; of an unknown one what its share says."""
-    sources = observation.topology.sources
     shares = {name: share for name, share in memory.get("shares", {}).items() if name in sources}
-    known = {name: rate for name in sources if (rate := source_arrival_rate(observation.operators[name])) is not None}
+    known = {name: rate for name, one in sources.items() if (rate := source_arrival_rate(one)) is not None}
     if not known:
         return {}, shares
     total = math.fsum(known.values())
@@ -264,30 +286,29 @@ def _flows(observation: Observation, memory: Memory) -> Flows:
     before = memory.get("flows", {})
     flows: Flows = {}
     for name, rates in edge_rates(observation).items():
-        taken = consumed_rate(observation.operators[name])
         flows[name] = edges = dict(before.get(name, ()))
-        if taken is None:
+        if not rates or (taken := consumed_rate(observation.operators[name])) is None:
             continue
         for to, rate in rates.items():
             if taken or rate:
-                out, into, seen_s = edges.get(to) or (0.0, 0.0, 0.0)
+                out, into, seen_s = edges.get(to, NO_FLOW)
                 edges[to] = [out * keep + rate, into * keep + taken, min(seen_s, SILENT_S) + observation.interval_s]
     return flows
 
 
 def _bounded(observation: Observation, memory: Memory) -> tuple[str, ...]:
-    before = {name for name in memory.get("bounded", ()) if name in observation.operators}
-    seen = {name for name, metrics in observation.operators.items() if metrics.buffer_usage is not None}
-    return tuple(sorted(before | seen))
+    before = frozenset(memory.get("bounded", ()))
+    return tuple(
+        name for name, metrics in observation.operators.items() if metrics.buffer_usage is not None or name in before
+    )
 
 
-def _lag(observation: Observation, memory: Memory, loads: Mapping[str, float]) -> float:
+def _lag(sources: Collection[OperatorMetrics], memory: Memory, loads: Mapping[str, float]) -> float:
     """Records waiting at the sources; of an unknown source nothing, if all are unknown as before.
 
     Where no source ever reported its lag (files, most of what Spark reads), records wait as long as they are late: by
     Little's law the load times the latency, but for what batches on time make them wait.
     """
-    sources = [observation.operators[name] for name in observation.topology.sources]
     known = [metrics.lag for metrics in sources if metrics.lag is not None]
     if known:
         return math.fsum(known)
@@ -296,10 +317,6 @@ def _lag(observation: Observation, memory: Memory, loads: Mapping[str, float]) -
     load = math.fsum(loads.values()) if loads else next(iter(memory.get("loads", [])[-1:]), 0.0)
     late_s = [one.latency_s - ON_TIME * (one.batch_interval_s or 0.0) for one in sources if one.latency_s is not None]
     return load * max(0.0, *late_s) if late_s else float(memory.get("lag", 0.0))
-
-
-def _tells_lag(observation: Observation) -> bool:
-    return any(observation.operators[name].lag is not None for name in observation.topology.sources)
 
 
 def _at_work(observation: Observation, changed_s: float | None) -> bool:
@@ -311,11 +328,10 @@ def _at_work(observation: Observation, changed_s: float | None) -> bool:
     return observation.time_s - observation.interval_s >= changed_s + downtime_s
 
 
-def _limit(observation: Observation, shares: Mapping[str, float]) -> float | None:
+def _limit(sources: Mapping[str, OperatorMetrics], interval_s: float, shares: Mapping[str, float]) -> float | None:
     """The load carried in a window that was at its limit throughout; null if it was not."""
     carried = []
-    for name in observation.topology.sources:
-        metrics = observation.operators[name]
+    for name, metrics in sources.items():
         load, taken = source_arrival_rate(metrics), consumed_rate(metrics)
         if (
             metrics.lag is None
@@ -325,11 +341,20 @@ def _limit(observation: Observation, shares: Mapping[str, float]) -> float | Non
             or shares.get(name, 0.0) < LEAST_SHARE
         ):
             continue
+        if _is_mostly_overhead(metrics):
+            # records wait for executors that start, or for a batch that has not begun
+            continue
         least = load * max(BACKLOG_S, 1.5 * (metrics.batch_s or 0.0), 1.5 * (metrics.batch_interval_s or 0.0))
-        began = metrics.lag - metrics.lag_rate * observation.interval_s
+        began = metrics.lag - metrics.lag_rate * interval_s
         if metrics.lag >= least and began >= least:
             carried.append(min(taken / shares[name], LARGEST))
     return min(carried) if carried else None
+
+
+def _jumped(loads: Mapping[str, float], memory: Memory) -> bool:
+    """Whether the load is another than in the window before."""
+    before = memory.get("loads", [])[-1:]
+    return bool(loads and before) and abs(math.fsum(loads.values()) - before[0]) > JUMP * before[0]
 
 
 def _has_backlog(metrics: OperatorMetrics) -> bool:

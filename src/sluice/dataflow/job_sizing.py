@@ -6,7 +6,7 @@ A plan asks for some ten configurations of all operators, so each curve's cautio
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sluice.dataflow.blocking import busiest_after, longest_time
@@ -20,7 +20,10 @@ MOST_HEIGHT = 300.0
 """Logarithm of a load beyond all loads, whose square is a number still."""
 FEW = 30
 """Operators that work in turn for which the cheapest way to get them by is searched."""
+MANY = 100
 MOST_RAISES = 100
+ROUNDED = 1 - 1e-9
+"""A billionth of slack: 10 * 1.1 stays 11."""
 
 
 class _Line(NamedTuple):
@@ -35,10 +38,15 @@ class _Line(NamedTuple):
 
 
 class JobSizing:
-    """`caution` is in standard deviations; operators of unknown input or capacity keep their instances."""
+    """`caution` is in standard deviations; operators of unknown input or capacity keep their instances.
 
-    def __init__(self, model: JobModel, caution: float) -> None:
+    So does one of which only a lower bound is known, unless `believes_bounds`: there are no more for it, and it is
+    slower than anybody only with fewer.
+    """
+
+    def __init__(self, model: JobModel, caution: float, *, believes_bounds: bool = True) -> None:
         self._model = model
+        self._bounds: list[_Line] = []
         self._lines: list[_Line] = []
         self._deciding: list[_Line] = []
         most = math.inf
@@ -50,17 +58,22 @@ class JobSizing:
             below, above = curve.slopes(caution)
             scale = trust - math.log(each)
             height = curve.height(caution) + scale
+            is_bound = curve.is_bound and not believes_bounds
+            grows = not curve.is_limited and not is_bound
             # doubt makes an operator slow to grow, and only evidence makes it useless to try
-            grows, above = not curve.is_limited, max(above, USELESS_SLOPE)
+            above = above if above > USELESS_SLOPE else USELESS_SLOPE
             # where the plateau of a limited operator ends is not known: below it instances may add up again
-            below = max(below, PRIOR_SLOPE if curve.is_limited else USELESS_SLOPE)
-            line = _Line(name, curve.instances, height, below, above, grows)
+            least = PRIOR_SLOPE if curve.is_limited else USELESS_SLOPE
+            line = _Line(name, curve.instances, height, below if below > least else least, above, grows)
             self._lines.append(line)
+            if is_bound:
+                self._bounds.append(line)
+                continue
             if not grows and not model.holds_up(name):
                 # its backlog is its own, and more instances do not shorten it: the others need not be as slow
                 continue
             self._deciding.append(line)
-            if curve.is_limited:
+            if not grows:
                 most = min(most, math.exp(min(MOST_HEIGHT, curve.anchor + scale)))
         self.most = most
         """The load beyond which more instances do not help."""
@@ -72,23 +85,34 @@ class JobSizing:
         many = len(self._slack) > FEW
         self._turns = {name: math.log((1 + share) / 2) for name, share in self._slack.items()} if many else {}
 
-    def carried(self, parallelism: Mapping[str, int]) -> float:
-        """The load a configuration carries: that of its slowest operator; at its limit as it was seen."""
+    def carried(self, parallelism: Mapping[str, int], *, sized_for: float | None = None) -> float:
+        """The load a configuration carries: that of its slowest operator; at its limit as it was seen.
+
+        The slowest of many operators carries hardly more than the load they were all sized for, where that is given.
+        """
         model = self._model
         if model.at_limit is not None and parallelism == model.parallelism:
             return model.at_limit
-        if not self._deciding:
+        deciding = self._deciding
+        if self._bounds:
+            deciding = deciding + [line for line in self._bounds if parallelism[line.name] < line.instances]
+        if not deciding:
             return math.exp(MOST_HEIGHT)
-        if self._slack:
-            exp = math.exp
-            times = {line[0]: exp(-_height(line, parallelism[line[0]])) for line in self._deciding}
-            rate = 1 / longest_time(model.topology, times, self._slack)
+        if sized_for is not None and len(deciding) >= MANY:
+            rate = min(sized_for, self.most)
         else:
-            rate = math.exp(min(_height(line, parallelism[line[0]]) for line in self._deciding))
+            rate = self._slowest(deciding, parallelism)
         for seen, counts in model.limits:
             if is_within(parallelism, counts) if seen < rate else is_within(counts, parallelism):
                 rate = seen
         return rate
+
+    def _slowest(self, lines: Sequence[_Line], parallelism: Mapping[str, int]) -> float:
+        heights = _heights(lines, parallelism)
+        if not self._slack:
+            return math.exp(min(heights))
+        times = {line.name: math.exp(-height) for line, height in zip(lines, heights, strict=True)}
+        return 1 / longest_time(self._model.topology, times, self._slack)
 
     def sized(self, load: float) -> dict[str, int]:
         """The fewest instances of every operator that carry a load."""
@@ -96,13 +120,16 @@ class JobSizing:
         load = max(min(load, self.most), 1e-12)
         wanted = math.log(load)
         turns = self._turns
+        exp, ceil = math.exp, math.ceil
         for name, instances, height, below, above, grows in self._lines:
             missing = wanted - height
-            if name in turns:
+            if turns and name in turns:
                 missing -= turns[name]
-            if grows or missing <= 0:
-                exponent = missing / (below if missing <= 0 else above)
-                counts[name] = _whole(instances * math.exp(exponent if exponent < 30.0 else 30.0))
+            if missing <= 0:
+                counts[name] = ceil(instances * exp(missing / below) * ROUNDED) or 1
+            elif grows:
+                exponent = missing / above
+                counts[name] = _whole(instances * exp(exponent if exponent < 30.0 else 30.0))
             else:
                 counts[name] = instances
         return self._raised(counts, 1 / load) if self._slack and not turns else counts
@@ -131,17 +158,25 @@ class JobSizing:
         return counts
 
 
+def _heights(lines: Sequence[_Line], parallelism: Mapping[str, int]) -> list[float]:
+    """Logarithms of the loads that operators carry with so many instances."""
+    log = math.log
+    heights = [
+        height
+        if (count := parallelism[name]) == instances
+        else height + log(count / instances) * (above if count > instances else below)
+        for name, instances, height, below, above, _ in lines
+    ]
+    if min(heights) > -MOST_HEIGHT and max(heights) < MOST_HEIGHT:
+        return heights
+    return [math.copysign(min(abs(height), MOST_HEIGHT), height) for height in heights]
+
+
 def _height(line: _Line, count: int) -> float:
-    """The logarithm of the load that an operator carries with so many instances."""
-    _, instances, height, below, above, _ = line
-    if count != instances:
-        height += math.log(count / instances) * (above if count > instances else below)
-    if -MOST_HEIGHT < height < MOST_HEIGHT:
-        return height
-    return math.copysign(MOST_HEIGHT, height)
+    return _heights((line,), {line.name: count})[0]
 
 
 def _whole(count: float) -> int:
     if count >= MOST_INSTANCES:
         return MOST_INSTANCES
-    return math.ceil(count * (1 - 1e-9)) or 1
+    return math.ceil(count * ROUNDED) or 1

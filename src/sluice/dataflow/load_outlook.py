@@ -21,6 +21,8 @@ TREND_STEPS, LONG_TREND_STEPS = 4, 16
 DAMPING = 0.93
 MOST_PATHS = 10
 LEAST_PATHS = 6
+NEAR = 0.25
+"""How far another load may be from the present one to be like it, in parts of what the load has ranged over."""
 PRIOR_SPREAD = 0.25
 """Relative, over the whole horizon, while nothing is known."""
 MISLED, MISLED_FOR_LONG = 2.0, 2.5
@@ -176,13 +178,18 @@ def _believed(past: Sequence[float], slopes: Sequence[float], reach: Sequence[fl
 
 
 def _like_now(past: Sequence[float], slopes: Sequence[float], steps: int) -> list[int]:
-    """Moments whose future is known for half the horizon, most like the present one first."""
-    known = range(2, len(past) - max(1, steps // 2))
-    if len(known) <= MOST_PATHS:
-        return list(known)
-    scale = max(past) - min(past) or 1.0
-    steep = max(abs(slope) for slope in slopes) or 1.0
+    """Moments about as high as now whose future is known for half the horizon, most like the present one first.
+
+    What followed another load says nothing: after a night without any comes a day, and after the day's load no second.
+    """
     now, slope = past[-1], slopes[-1]
+    scale = max(past) - min(past)
+    near = NEAR * max(scale, now)
+    known = [at for at in range(2, len(past) - max(1, steps // 2)) if abs(past[at] - now) <= near]
+    if len(known) <= MOST_PATHS:
+        return known
+    scale = scale or 1.0
+    steep = max(abs(slope) for slope in slopes) or 1.0
 
     def unlike(at: int) -> float:
         return abs(past[at] - now) / scale + 0.5 * abs(slopes[at] - slope) / steep

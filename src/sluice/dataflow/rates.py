@@ -104,9 +104,10 @@ def edge_rates(observation: Observation) -> EdgeValues:
     rates: EdgeValues = {}
     uncertain: dict[str, list[str]] = {}
     for name in topology.order:
-        rates[name] = known = _certain_rates(operators[name], topology.successors[name])
-        if len(known) < len(topology.successors[name]):
-            for to in topology.successors[name]:
+        successors = topology.successors[name]
+        rates[name] = known = _certain_rates(operators[name], successors) if successors else {}
+        if len(known) < len(successors):
+            for to in successors:
                 if to not in known:
                     uncertain.setdefault(to, []).append(name)
     for successor, names in uncertain.items():
@@ -132,10 +133,11 @@ def _divided(rate: float, names: list[str], observation: Observation) -> dict[st
     """A rate among the operators it comes from, in proportion to their outputs; nothing where those are unknown."""
     if len(names) == 1:
         return {names[0]: rate}
-    outputs = {name: emitted_rate(observation.operators[name]) for name in names}
-    total = known_sum(outputs.values())
-    shares = {name: ratio(output, total) for name, output in outputs.items()}
-    return {name: rate * share for name, share in shares.items() if share is not None}
+    outputs = [emitted_rate(observation.operators[name]) for name in names]
+    total = known_sum(outputs)
+    if not total:
+        return {}
+    return {name: rate * (output / total) for name, output in zip(names, outputs, strict=True) if output is not None}
 
 
 def selectivities(observation: Observation) -> EdgeValues:

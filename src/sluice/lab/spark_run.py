@@ -57,6 +57,11 @@ class SparkSettings:
     real_time_batch_s: float = parameter(10.0, "real-time mode commits so often; rescales wait for it")
     connector: bool = parameter(False, "Spark's own Kafka connector in the session, for sources and sinks that use it")
 
+    @property
+    def fits_any_session(self) -> bool:
+        """Whether a session that is there already will do."""
+        return self.topics is None and self.trigger == "micro-batch" and not self.connector
+
     def __post_init__(self) -> None:
         if self.slots is not None and self.slots < 1:
             raise ValueError(f"slots must be at least 1, got {self.slots}")
@@ -95,6 +100,13 @@ def spark_job(spec: RunSpec) -> SparkJob:
         return spec.pipeline.spark()
     able = [name for name in pipelines.names() if hasattr(pipelines.get(name), "spark")]
     raise BadInputError(f"this pipeline does not run on Spark; those that do: {', '.join(able)}, or file.py:name")
+
+
+def local_threads_needed(spec: RunSpec, settings: SparkSettings) -> int:
+    """Task threads of a session in which a run finds all its slots, with Spark in this process."""
+    from sluice.spark.pipeline.engine import task_threads
+
+    return task_threads(spark_job(spec).pipeline, settings.slots or DEFAULT_SLOTS)
 
 
 def has_saved_run(root: Path) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from graphlib import CycleError, TopologicalSorter
 
 
@@ -22,13 +22,20 @@ class Topology:
     def of(names: Iterable[str], edges: Iterable[tuple[str, str]]) -> Topology:
         return _topology(tuple(names), tuple(edges))
 
-    @property
+    @cached_property
     def sources(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if not self.predecessors[name])
 
-    @property
+    @cached_property
     def sinks(self) -> tuple[str, ...]:
         return tuple(name for name in self.names if not self.successors[name])
+
+    @cached_property
+    def followers(self) -> dict[str, tuple[int, ...]]:
+        """Everyone after all who follow it, with the places of those among the keys."""
+        names = tuple(reversed(self.order))
+        place = {name: number for number, name in enumerate(names)}
+        return {name: tuple(place[follower] for follower in self.successors[name]) for name in names}
 
     def is_source(self, name: str) -> bool:
         return not self.predecessors[name]

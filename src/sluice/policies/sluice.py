@@ -32,6 +32,8 @@ ACTION_PRICE = 0.2
 """What an action costs beside its downtime, in windows of the whole job's slots: nobody likes a nervous scaler."""
 NO_LESS = 0.95
 SURE_GAIN = 1.15
+SAVING = 0.25
+"""What a smaller job must save beyond what becoming smaller costs, as a share of that."""
 LONGER = 3.0
 """How much further a plan looks at most where the load is steady."""
 UNKNOWN_DOWNTIME_S, UNKNOWN_DOWNTIME = 15.0, 0.15
@@ -129,8 +131,10 @@ class Sluice:
     ) -> Recommendation:
         now = model.parallelism
         bound_s = cost.cooldown_s + horizon.downtime_s + horizon.start_s
-        sizing = JobSizing(model, self.caution * bound_s / (bound_s + self.objective_s))
         lag = model.lag if self.drain else 0.0
+        is_behind = lag > REACTS_AT * self.objective_s * load
+        caution = self.caution * bound_s / (bound_s + self.objective_s)
+        sizing = JobSizing(model, caution, believes_bounds=is_behind)
         low, high = min(map(min, paths)), max(map(max, paths))
         usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
         # lateness is as dear as the job is large now, also where less is expected
@@ -146,11 +150,10 @@ class Sluice:
             action_price=whole_job * (horizon.downtime_s + ACTION_PRICE * interval_s),
             slots_per_rate=whole_job / usual,
             most_rate=sizing.most,
-            is_behind=lag > REACTS_AT * self.objective_s * load,
+            is_behind=is_behind,
         )
         most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
-        candidates = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
-        options = [Option(float(sum(each.values())), sizing.carried(each)) for each in candidates]
+        candidates, options = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
         present = Option(float(sum(now.values())), sizing.carried(now))
         if terms.is_behind:
             # whoever is behind does not shrink, except for instances that bring nothing
@@ -162,9 +165,17 @@ class Sluice:
             candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
+        if best.option is not None and options[best.option].slots < present.slots:
+            # the stop is certain, what it saves is not
+            price = terms.action_price + terms.late_price * max(0.0, best.late_s - never.late_s)
+            if never.total - best.total < SAVING * price:
+                best = never
         ahead_s = horizon.steps * terms.step_s
         facts = f"load {number(load)} rec/s, {number(low)} to {number(high)} expected within {number(ahead_s)} s"
-        facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {number(present.rate)}"
+        carried = number(present.rate)
+        if model.bounds:
+            carried = f"at least {number(JobSizing(model, caution).carried(now))}, more has not been seen of them"
+        facts += f", lag {number(lag)}; {present.slots:.0f} slots carry {carried}"
         notes = _notes(model, sizing, high)
         if best.option is None or best.wait_steps or candidates[best.option] == now:
             late = f"holding is late for {number(never.late_s)} s"
@@ -220,11 +231,18 @@ def _at_rest(now: Mapping[str, int]) -> Recommendation:
     return Recommendation(parallelism=dict.fromkeys(now, 1), reason=reason)
 
 
-def _ladder(sizing: JobSizing, least: float, most: float) -> list[dict[str, int]]:
-    """Configurations for loads from the least to the most, smallest first, each once."""
+def _ladder(sizing: JobSizing, least: float, most: float) -> tuple[list[dict[str, int]], list[Option]]:
+    """Configurations for loads from the least to the most, smallest first, each once, and what they carry."""
     ratio = (most / least) ** (1 / (LEVELS - 1))
-    found = (sizing.sized(least * ratio**level) for level in range(LEVELS))
-    return list({tuple(each.values()): each for each in found}.values())
+    candidates: list[dict[str, int]] = []
+    options = []
+    for level in range(LEVELS):
+        load = least * ratio**level
+        sized = sizing.sized(load)
+        if not candidates or sized != candidates[-1]:
+            candidates.append(sized)
+            options.append(Option(float(sum(sized.values())), sizing.carried(sized, sized_for=load)))
+    return candidates, options
 
 
 def _notes(model: JobModel, sizing: JobSizing, high: float) -> str:

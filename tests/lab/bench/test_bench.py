@@ -158,3 +158,10 @@ def test_the_command_prints_groups_and_comparisons(tmp_path, capsys):
     content = json.loads(capsys.readouterr().out)
     assert [group["policy"] for group in content["groups"]] == ["ds2", "static"]
     assert {found["metric"] for found in content["comparisons"]} >= {"avg_slots", "cost_ratio"}
+
+
+def test_a_bench_in_pieces_goes_on_until_all_is_there(tmp_path):
+    cells = cells_of("ds2", "static")
+    assert len(run_bench(cells, tmp_path, processes=1, within_s=0.0)) == 1
+    assert len(run_bench(cells, tmp_path, processes=1, within_s=0.0)) == 2
+    assert [result.cell for result in run_bench(cells, tmp_path, processes=1)] == cells

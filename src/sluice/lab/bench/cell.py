@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards
@@ -17,6 +19,9 @@ from sluice.lab.summary import Summary, summarise
 from sluice.model import Target
 from sluice.model.base import Frozen
 from sluice.registry import build
+
+if TYPE_CHECKING:
+    from sluice.lab.spark_run import SparkSettings
 
 MOST_SLOTS = 200
 """For a run without a limit of its own."""
@@ -71,14 +76,38 @@ def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = T
 
 def _run_on_spark(cell: Cell, with_series: bool) -> Result:
     """In life's own time, one after the other; what the capacities are nobody knows, so there is no planner."""
-    from sluice.lab.spark_run import SparkSettings, spark_engine, working_folder
+    from sluice.lab.spark_run import spark_engine, working_folder
 
     spec = cell.spec()
-    slots = spec.guards.max_slots or SparkSettings.slots
-    settings = build(SparkSettings, {"slots": slots, **cell.spark}, "spark")
     with working_folder(None, resume=False) as folder:
-        engine, initial = spark_engine(spec, settings, folder)
+        engine, initial = spark_engine(spec, _spark_settings(cell), folder)
         return _result(cell, spec, engine, initial, None, with_series)
+
+
+def _spark_settings(cell: Cell) -> SparkSettings:
+    from sluice.lab.spark_run import SparkSettings
+
+    slots = build(Guards, cell.guards, "guards").max_slots or SparkSettings.slots
+    return build(SparkSettings, {"slots": slots, **cell.spark}, "spark")
+
+
+@contextmanager
+def shared_session(cells: Sequence[Cell]) -> Iterator[None]:
+    """One Spark session for all that run on Spark, with threads for the largest; a warm JVM runs all but the first.
+
+    Where one of them needs settings of its own (a broker, real-time mode), every run has its own session.
+    """
+    on_spark = {cell.pipeline.label: cell for cell in cells if cell.engine == "spark"}
+    settings = {label: _spark_settings(cell) for label, cell in on_spark.items()}
+    if not settings or not all(one.fits_any_session for one in settings.values()):
+        yield
+        return
+    from sluice.lab.spark_run import local_threads_needed
+    from sluice.spark.session import open_session
+
+    threads = max(local_threads_needed(cell.spec(), settings[label]) for label, cell in on_spark.items())
+    with open_session("sluice bench", threads=threads):
+        yield
 
 
 def _result(

@@ -1,0 +1,144 @@
+"""Policies compared on Spark itself: queries 1, 5 and 11 with paced slots that bend as the papers' curves do.
+
+python -m benchmarks.policies_on_spark [--within 420] [--seeds 3] [--duration 75] [--short] [--show]
+
+Time is compressed: half an hour of load goes by in a run, and what a policy is set to in seconds (windows, delays) is
+divided by the same factor. All runs share a Spark session. Every finished run is a file below `--out`, no run is begun
+after `--within` seconds, and the same command goes on; one seed of everything comes first. It is a bench like any
+other: `sluice report build/policies-on-spark` makes a page of it. Topics are bounded, or nothing is ever backpressured.
+Costs are slots over those of `sluice` in the same case, for on Spark no planner knows the capacities.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.policy_cases import DrawnLoad
+from sluice.journal.records import Choice
+from sluice.lab.bench.bench import run_bench
+from sluice.lab.bench.grid import Cell, grid
+from sluice.lab.bench.statistics import Estimate, estimate
+from sluice.lab.bench.store import BenchStore
+from sluice.protocol import OBJECTIVE, policies
+
+OURS = "sluice"
+LOAD_MINUTES = 30
+INTERVAL_S, OBJECTIVE_S, SLOTS, BOUND_RECORDS = 5.0, 5.0, 24, 20_000
+PIPELINES = ("q1", "q5:slide_s=3,window_s=15", "q11")
+WORKLOADS = (
+    f"cosine:minutes={LOAD_MINUTES},period_minutes=15",
+    "square:phase_minutes=8,phases=4,low=0.4",
+    "permutation:levels=5,rounds=1,level_minutes=6",
+)
+POLICIES = (
+    OURS,
+    "ds2",
+    "conttune",
+    "flink",
+    "hpa-varga:lag_rate_threshold=100",
+    "dhalion:lag_rate_threshold=100,lag_close_to_zero=4000",
+    "hpa-cpu",
+    "dragster",
+)
+SHOWN = {"slots": "avg_slots", "p95 s": "p95_latency_s", "late": "slo_violation_ratio", "actions": "rescales"}
+Row = Mapping[str, Any]
+
+
+def compressed(text: str, speedup: float) -> Choice:
+    """A policy whose own times go by as fast as the load's; none is shorter than a window."""
+    choice = Choice.parse_text(text)
+    times = {
+        field.name: max(INTERVAL_S, field.default / speedup)
+        for field in fields(policies.get(choice.name))  # type: ignore[arg-type]
+        if field.name.endswith("_s") and field.name != OBJECTIVE and isinstance(field.default, float) and field.default
+    }
+    return Choice(
+        name=choice.name, settings={**{name: f"{value:g}" for name, value in times.items()}, **choice.settings}
+    )
+
+
+def trace(folder: Path) -> str:
+    """A drawn day with noise that lasts and bursts, as a file."""
+    path = folder / "trace.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    loads = DrawnLoad(pattern="trace", seed=20).loads(np.random.default_rng(20))[:: 140 // LOAD_MINUTES][:LOAD_MINUTES]
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["minute", "rate"])
+        writer.writerows((minute, round(float(load), 6)) for minute, load in enumerate(loads))
+    return f"trace:path={path},peak=1"
+
+
+def cells(folder: Path, *, seeds: int, duration_s: float, short: bool) -> list[Cell]:
+    """Seed by seed."""
+    workloads = [*WORKLOADS, trace(folder)]
+    named = grid(
+        [Choice.parse_text(text) for text in PIPELINES[: 1 if short else None]],
+        [Choice.parse_text(text) for text in workloads[: 1 if short else None]],
+        [compressed(text, LOAD_MINUTES * 60 / duration_s) for text in POLICIES[: 2 if short else None]],
+        range(1 if short else seeds),
+        engine="spark",
+        duration_s=duration_s,
+        interval_s=INTERVAL_S,
+        slo_s=OBJECTIVE_S,
+        guards={"max_slots": SLOTS, "cooldown_s": INTERVAL_S},
+        spark={"topic_bound_records": BOUND_RECORDS},
+    )
+    return sorted(named, key=lambda cell: cell.seed)
+
+
+def shown(found: Estimate) -> str:
+    if found.mean is None:
+        return "-"
+    return f"{found.mean:.3g}" if found.low is None else f"{found.mean:.3g} [{found.low:.3g}, {found.high:.3g}]"
+
+
+def show(rows: Sequence[Row]) -> None:
+    """Per query, per load and over all, with 95 % intervals over the runs; the ratio only where ours ran as well."""
+    ours = {(row["pipeline"], row["workload"], row["seed"]): row["avg_slots"] for row in rows if row["policy"] == OURS}
+    parts = [("all", rows)]
+    for column in ("pipeline", "workload"):
+        parts += [
+            (name, [row for row in rows if row[column] == name]) for name in dict.fromkeys(r[column] for r in rows)
+        ]
+    for title, part in parts:
+        print(f"\n{title}\n| policy | runs | slots to {OURS}'s | {' | '.join(SHOWN)} |\n|{'---|' * (3 + len(SHOWN))}")
+        for policy in dict.fromkeys(row["policy"] for row in part):
+            own = [row for row in part if row["policy"] == policy]
+            cases = [(row["avg_slots"], ours.get((row["pipeline"], row["workload"], row["seed"]))) for row in own]
+            cost = estimate(slots / least for slots, least in cases if least)
+            figures = [shown(estimate(row[metric] for row in own)) for metric in SHOWN.values()]
+            print(f"| {policy} | {len(own)} | {shown(cost)} | {' | '.join(figures)} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--short", action="store_true", help="two policies on one query under one load")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--duration", type=float, default=75.0, help="seconds per run")
+    parser.add_argument("--within", type=float, default=420.0, help="seconds after which no run is begun")
+    parser.add_argument("--show", action="store_true", help="run nothing: what there is so far")
+    parser.add_argument("--out", type=Path, default=Path("build/policies-on-spark"))
+    options = parser.parse_args()
+    planned = cells(options.out, seeds=options.seeds, duration_s=options.duration, short=options.short)
+    if not options.show:
+        run_bench(
+            planned,
+            options.out,
+            processes=1,
+            within_s=options.within,
+            on_progress=lambda done, total: print(f"{done} of {total} runs", flush=True),
+        )
+    results = BenchStore(options.out).results()
+    show([{**result.row, "policy": result.cell.policy.name} for result in results])
+
+
+if __name__ == "__main__":
+    main()
