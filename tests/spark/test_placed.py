@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from sluice import Topic
-from sluice.journal.file import read_runs
+from sluice.journal.file import read_journal, read_runs
+from sluice.journal.records import Cycle
 from sluice.model import Placement, Worker
 from sluice.spark.cluster import lifecycle
 from sluice.spark.internals import executor_calls
@@ -242,9 +243,8 @@ counting.sink("out", digits)
 
 def workers_with_state(out: Path) -> set[str]:
     """Where tasks with state were seen to run until now."""
-    if not any(out.glob("*.jsonl")):
-        return set()
-    cycles = [cycle for run in read_runs(out) for cycle in run.cycles]
+    journal = out / "journal.jsonl"
+    cycles = [one for one in read_journal(journal) if isinstance(one, Cycle)] if journal.exists() else []
     return {worker for cycle in cycles for worker, seen in cycle.observation.workers.items() if seen.state_tasks}
 
 
@@ -262,10 +262,13 @@ def test_tasks_run_on_the_workers_of_the_plan_and_nothing_is_lost(cluster, tmp_p
         run = subprocess.Popen(command, stdout=summary_file, stderr=errors)
     # of four instances, counted out to two workers, three keep state: both have some, and their tasks are followed
     both = set(state.worker_hosts.values())
-    while run.poll() is None and workers_with_state(tmp_path / "out") != both:
-        time.sleep(0.5)
-    run.send_signal(signal.SIGINT)
-    assert run.wait() == 0, (tmp_path / "errors").read_text()
+    try:
+        while run.poll() is None and workers_with_state(tmp_path / "out") != both:
+            time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        assert run.wait() == 0, (tmp_path / "errors").read_text()
+    finally:
+        run.kill()
     assert workers_with_state(tmp_path / "out") == both
     summary = json.loads((tmp_path / "summary.json").read_text())
     assert (summary["lost_records"], summary["duplicated_records"]) == (0, 0)
