@@ -197,8 +197,10 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
 
 
 def test_before_the_first_batch_every_stateful_operator_of_a_query_is_placed(tmp_path):
-    query = PlacedQuery("count_and_rank", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
-    Placing({query.name: query}).apply(placed(a={query.name: 1}), {query.name: 1}, {query.name: 2}, workers_named(a="0"))
+    query = PlacedQuery("rank", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
+    Placing({query.name: query}).apply(
+        placed(a={query.name: 1}), {query.name: 1}, {query.name: 2}, workers_named(a="0")
+    )
     stores = json.loads(query.plan.read_text())["state"]["stores"]
     assert {"default", "left-keyToNumValues"} <= set(stores["0"]) == set(stores["1"])
 
