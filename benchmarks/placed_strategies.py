@@ -67,7 +67,7 @@ STUDIED = {
             {"bids_source": 2, "sliding_window": 3, "sink": 1},
             {"window_s": 60.0, "slide_s": 20.0},
         ),
-        Studied("q8", "join", {"auction_source": 2, "person_source": 1, "join": 3, "sink": 1}),
+        Studied("q8", "window_join", {"auction_source": 2, "person_source": 1, "window_join": 3, "sink": 1}),
         Studied(
             "inference",
             "infer",
