@@ -31,7 +31,7 @@ from sluice.spark.pipeline.folders import last_batches
 from sluice.spark.pipeline.query import QuerySettings
 
 WORKERS, SLOTS = 3, 4
-FIRST = {"source": 1, "splitter": 2, "counter": 2, "sink": 1}
+FIRST = {"source": 1, "splitter": 2, "counter": 2}
 OTHER = {**FIRST, "counter": 4}
 WATCHED = "counter"
 SETTINGS = QuerySettings(trigger_s=0.5, topic_bound_records=200_000, keep_output=False)
