@@ -54,7 +54,7 @@ class Studied:
     """The operator that limits it."""
     parallelism: Mapping[str, int]
     settings: Mapping[str, Any] = field(default_factory=dict)
-    events_per_block: int = 30_000
+    events_per_block: int = 15_000
     repeated: bool = False
 
 
