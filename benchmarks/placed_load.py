@@ -33,7 +33,7 @@ from sluice.spark.pipeline.query import QuerySettings
 EVENTS_PER_BLOCK = 20_000
 BLOCK_S = 2.0
 START_S = 1_800_000_000.0
-LONGEST_BATCH_S = 12.0
+LONGEST_BATCH_S = 5.0
 
 
 def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> Backlog:
