@@ -31,7 +31,7 @@ from sluice.placement.planner import observed_unit_costs
 
 WORKERS, SLOTS, CPUS, INSTANCES = 3, 3, 0.33, 3
 HEAVY_HASHES, LIGHT_HASHES = 24, 6
-BLOCK = 5_000
+BLOCK = 20_000
 Plan = tuple[tuple[int, int], ...]
 """Heavy and light instances of every worker."""
 

@@ -31,17 +31,17 @@ from sluice.spark.pipeline.folders import last_batches
 from sluice.spark.pipeline.query import QuerySettings
 
 WORKERS, SLOTS = 3, 4
-FIRST = {"source": 1, "splitter": 2, "counter": 2, "sink": 1}
+FIRST = {"source": 1, "splitter": 2, "counter": 2}
 OTHER = {**FIRST, "counter": 4}
 WATCHED = "counter"
-SETTINGS = QuerySettings(trigger_s=0.5, topic_bound_records=200_000, keep_output=False)
+SETTINGS = QuerySettings(trigger_s=0.5, topic_bound_records=1_000_000, keep_output=False)
 CASES = ("one process", "three workers", "three workers, caps")
 
 
 def engine_here(root: Path) -> SparkEngine:
     job = unpaced("wordcount", state_partitions=4)
     return SparkEngine(
-        job.pipeline, root, slots=WORKERS * SLOTS, settings=SETTINGS, feed=backlog(job, events_per_block=10_000)
+        job.pipeline, root, slots=WORKERS * SLOTS, settings=SETTINGS, feed=backlog(job, events_per_block=100_000)
     )
 
 
@@ -109,7 +109,7 @@ def run(case: str, seconds: float) -> dict[str, Any]:
             master=there.state.master_url,
             places=places,
             settings=SETTINGS,
-            feed=backlog(job, events_per_block=10_000),
+            feed=backlog(job, events_per_block=100_000),
         )
         return measure(engine, seconds, places=places)
 

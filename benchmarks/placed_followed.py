@@ -202,8 +202,14 @@ def counted(folder: Path) -> dict[str, Any]:
         "rows_equal": answer["rows"],
         "lost": end.records.lost if end else None,
         "twice": end.records.duplicated if end else None,
-        "first_cycle_after_resume": runs[-1].cycles[0].target.placement == runs[-2].cycles[-1].target.placement,
+        "resumed_as_placed": held(runs[-1].cycles[0].target) == held(runs[-2].cycles[-1].target),
     }
+
+
+def held(target: Target) -> dict[str, dict[str, int]]:
+    """Instances of the workers that have any."""
+    tasks = target.placement.tasks if target.placement else {}
+    return {worker: dict(counts) for worker, counts in tasks.items() if counts}
 
 
 def kill_and_revive(folder: Path, kills: int, over: threading.Event) -> None:

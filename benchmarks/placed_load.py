@@ -26,12 +26,14 @@ from sluice.placement.planner import UnitCosts, loads_at, without_links
 from sluice.placement.problem import build
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.feed import Feed
+from sluice.spark.pipeline.folders import last_batches
 from sluice.spark.pipeline.job import SparkJob
 from sluice.spark.pipeline.query import QuerySettings
 
 EVENTS_PER_BLOCK = 20_000
 BLOCK_S = 2.0
 START_S = 1_800_000_000.0
+LONGEST_BATCH_S = 5.0
 
 
 def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> Backlog:
@@ -113,18 +115,31 @@ def wait_for_output(engine: SparkEngine, patience_s: float = 120.0) -> None:
         wait(engine, 0.5)
 
 
+def wait_for_batch(engine: SparkEngine, operator: str) -> None:
+    """Until one more is finished and its progress has been heard of; not for ever."""
+    checkpoint = engine.runtime.folders.checkpoint(operator)
+    deadline_s, last = time.monotonic() + LONGEST_BATCH_S, last_batches(checkpoint)[1]
+    while time.monotonic() < deadline_s and last_batches(checkpoint)[1] == last:
+        time.sleep(0.05)
+    wait(engine, 0.2)
+
+
 def measured(
     engine: SparkEngine, target: Target | None, watched: Collection[str], *, settle_s: float, measure_s: float
 ) -> Window:
-    """Put the plan in force and see what the slowest of some operators reads, in whole batches; null: what Spark does.
+    """Put the plan in force and see what the slowest of some operators reads; null: what Spark does.
 
-    Sources read ahead into bounded topics and then wait: their rate says little within seconds.
+    From the end of a batch to the end of another: a batch may be as long as the time that is measured. Sources read
+    ahead into bounded topics and then wait: their rate says little within seconds.
     """
     if target is not None:
         engine.reconcile(target)
+    slowest = next(iter(watched))
     wait(engine, settle_s)
+    wait_for_batch(engine, slowest)
     engine.observe()
     wait(engine, measure_s)
+    wait_for_batch(engine, slowest)
     seen = engine.observe()
     placed = seen.placement
     return Window(

@@ -2,7 +2,7 @@
 
     python -m benchmarks.placed_scaling [--top 6000] [--phase 30] [--strategies caps,default] [--out FILE]
 
-q5 without pacing on three workers of four slots with a third of a core each. DS2 may decide every five seconds. For
+q5 without pacing on three workers of four slots with half a core each. DS2 may decide every five seconds. For
 every phase: decisions that changed something, the slots at its end, and the share of the arriving records that were
 read in its last third. --top is the highest rate in records/s. Every finished strategy is kept in --out.
 """
@@ -31,7 +31,7 @@ from sluice.protocol import policies
 from sluice.spark.pipeline.specs import Generate
 from sluice.spark.topic.interface import RecordLog, open_log
 
-WORKERS, SLOTS, CPUS = 3, 4, 0.33
+WORKERS, SLOTS, CPUS = 3, 4, 0.5
 INTERVAL_S, COOLDOWN_S = 5.0, 8.0
 TICK_S = 0.25
 STEPS = (0.25, 0.5, 1.0, 0.5, 0.25)

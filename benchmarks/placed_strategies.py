@@ -2,7 +2,7 @@
 
     python -m benchmarks.placed_strategies [--queries q5,q8,inference] [--runs 5] [--out placed-strategies.json]
 
-Three workers of four slots with a third of a core each, no pacing, a backlog at the sources, bounded topics in between
+Three workers of four slots with half a core each, no pacing, a backlog at the sources, bounded topics in between
 (CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. One application for all:
 plans change live; Spark's own scheduling has queries of its own in it, with Spark's own locality wait. `random` puts
 every instance into any free slot. Every measured plan is kept in --out, and another call goes on with the next one.
@@ -38,7 +38,7 @@ from sluice.placement.planner import UnitCosts
 from sluice.spark.internals import context_of
 from sluice.spark.pipeline.engine import SparkEngine
 
-WORKERS, SLOTS, CPUS = 3, 4, 0.33
+WORKERS, SLOTS, CPUS = 3, 4, 0.5
 SPARKS_OWN, RANDOM = "spark", "random"
 PLACED = ("caps", "default", "evenly", RANDOM, "odrp")
 SEEDED = ("default", "evenly")
@@ -67,7 +67,7 @@ STUDIED = {
             {"bids_source": 2, "sliding_window": 3, "sink": 1},
             {"window_s": 60.0, "slide_s": 20.0},
         ),
-        Studied("q8", "join", {"auction_source": 2, "person_source": 1, "join": 3, "sink": 1}),
+        Studied("q8", "window_join", {"auction_source": 2, "person_source": 1, "window_join": 3, "sink": 1}),
         Studied(
             "inference",
             "infer",

@@ -200,6 +200,15 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
     assert again.apply(wanted, {"count": 2}, {"count": 4}, workers_named(a="9", b="8", c="7")).total == 0
 
 
+def test_before_the_first_batch_every_stateful_operator_of_a_query_is_placed(tmp_path):
+    query = PlacedQuery("rank", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
+    Placing({query.name: query}).apply(
+        placed(a={query.name: 1}), {query.name: 1}, {query.name: 2}, workers_named(a="0")
+    )
+    stores = json.loads(query.plan.read_text())["state"]["stores"]
+    assert {"default", "left-keyToNumValues"} <= set(stores["0"]) == set(stores["1"])
+
+
 def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_needed(monkeypatch):
     calls: list[object] = []
     monkeypatch.setattr(executor_calls, "request_executors", lambda _, total: calls.append(total))

@@ -8,7 +8,7 @@ from pathlib import Path
 JOIN_STORES = tuple(
     f"{side}-{kind}" for side in ("left", "right") for kind in ("keyToNumValues", "keyWithIndexToValue")
 )
-ASSUMED = {0: ("default", *JOIN_STORES)}
+ASSUMED = dict.fromkeys(range(4), ("default", *JOIN_STORES))
 """Before the first batch there is no record. A place for a store that does not exist is asked for by nobody."""
 
 
