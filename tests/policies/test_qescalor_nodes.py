@@ -218,3 +218,12 @@ def test_sizes_may_cost_nothing_and_be_alike(tmp_path, sizes, chosen):
     policy = qescalor(prices=str(path), season_s=0, startup_cost_s=0, shutdown_cost_s=0)
     decision, _ = policy.decide(window(0, 390.0, {"small": 1}, node_types={}), EMPTY_MEMORY)
     assert decision.sizes == {"op": chosen}
+
+
+def test_shared_nodes_need_a_size_that_all_operators_are_known_on(prices, tmp_path):
+    path = tmp_path / "performance.json"
+    path.write_text(json.dumps({"first": {"small": 100.0}, "second": {"large": 400.0}}))
+    policy = qescalor(prices=prices, season_s=0, share_nodes=True, performance=str(path))
+    decision, _ = policy.decide(two_operators(0, 600.0, {"small": 1, "large": 1}), EMPTY_MEMORY)
+    assert decision.is_hold
+    assert decision.reason == "qescalor: nodes are shared and no size is known to all operators"

@@ -56,7 +56,7 @@ def node_types(name: str) -> tuple[NodeType, ...]:
     except ValueError as error:
         raise BadInputError(f"price table {name!r} is no JSON: {error}") from error
     if not isinstance(entries, list) or not entries:
-        raise BadInputError(f"price table {name!r} must be a list of sizes, got {type(entries).__name__}")
+        raise BadInputError(f"price table {name!r} must be a list of at least one size, got {str(entries)[:50]}")
     sizes = tuple(NodeType.parse(entry, f"price table {name!r}") for entry in entries)
     names = [size.name for size in sizes]
     if len(set(names)) != len(names):

@@ -28,8 +28,11 @@ class NodeType(InstanceSize):
     @model_validator(mode="before")
     @classmethod
     def _slots_of_cores(cls, data: object) -> object:
-        if isinstance(data, dict) and "slots" not in data and isinstance(data.get("cpu_cores"), int | float):
-            return {**data, "slots": max(1, math.ceil(data["cpu_cores"]))}
+        if not isinstance(data, dict) or "slots" in data:
+            return data
+        cores = data.get("cpu_cores")
+        if isinstance(cores, int | float) and math.isfinite(cores):
+            return {**data, "slots": max(1, math.ceil(cores))}
         return data
 
     @property

@@ -13,8 +13,8 @@ from sluice.dataflow.numbers import LARGEST, listing, number
 from sluice.dataflow.rates import selectivities
 from sluice.errors import needs_extra
 from sluice.learning.epoch_flow import EpochFlow
-from sluice.learning.epoch_outlook import EpochOutlook, newest_epoch, worst_error
-from sluice.learning.forecast import EpochLoad, EpochState, Forecaster
+from sluice.learning.epoch_outlook import EpochOutlook, worst_error
+from sluice.learning.forecast import EpochLoad, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
 from sluice.learning.node_plan import NodeTypes, expected_mix, lacking, unavailable, with_those_ahead
 from sluice.model import InstanceSize, Observation
@@ -23,8 +23,9 @@ from sluice.protocol import Memory, policy
 from sluice.registry import parameter
 
 with needs_extra("policy 'qescalor'", "learning"):
+    from sluice.learning.epoch_problem import EpochProblem, EpochWindow
     from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_within
-    from sluice.learning.sampled_sizes import SampledSizes, load_samples
+    from sluice.learning.sampled_sizes import load_samples
     from sluice.learning.shared_nodes import JOB, joined
     from sluice.learning.size_speeds import SizeSpeeds, standard_size
 
@@ -118,17 +119,37 @@ class QEScalor:
             catch_up_s=self.catch_up_s,
         )
 
-    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        recommendation, kept = self._decided(observation, memory)
-        states = [EpochState.model_validate(data) for data in kept["epochs"].values()]
-        return recommendation.model_copy(update={"learned": self._outlook.learned(states)}), kept
+    @property
+    def _flow(self) -> EpochFlow:
+        return EpochFlow(epochs=self.epochs, max_error=self.max_error, catch_up_s=self.catch_up_s)
 
-    def _decided(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
-        seen = selectivities(observation)
-        selectivity = {name: {**memory.get("selectivity", {}).get(name, {}), **values} for name, values in seen.items()}
+    def decide(self, observation: Observation, memory: Memory) -> tuple[Recommendation, Memory]:
+        window = self._seen(observation, memory)
+        kept = window.to_memory(memory)
+        problem = self._problem(observation, memory, window)
+        if isinstance(problem, str):
+            recommendation = Recommendation.hold(f"qescalor: {problem}")
+        else:
+            error = worst_error(window.epochs.values())
+            measures = {} if error is None else {"forecast_error": min(error, LARGEST)}
+            acted_s = memory.get("acted_s")
+            waits = acted_s is not None and 0 <= observation.time_s - acted_s < self.catch_up_s
+            is_due = window.is_new or problem.refused or (problem.short and not waits)
+            mixes, why = (self._planned if is_due else self._going_on)(observation, window, problem, kept)
+            if mixes == problem.expected:
+                recommendation = Recommendation.hold(f"{why}; all mixes stay" if is_due else why, measures)
+            else:
+                recommendation = self._recommended(observation, mixes, why, measures)
+                kept |= {"requested": mixes, "acted_s": observation.time_s}
+                kept["mixes"] = dict.fromkeys(observation.operators, mixes[JOB]) if self.share_nodes else mixes
+        learned = self._outlook.learned(list(window.epochs.values()))
+        return recommendation.model_copy(update={"learned": learned}), kept
+
+    def _seen(self, observation: Observation, memory: Memory) -> EpochWindow:
+        ratios = selectivities(observation)
+        before = memory.get("selectivity", {})
         running = {name: self._rates.running(name, one, memory) for name, one in observation.operators.items()}
-        outlook = self._outlook
-        epochs, is_new = outlook.seen_loads(observation, memory.get("epochs", {}))
+        epochs, is_new = self._outlook.seen_loads(observation, memory.get("epochs", {}))
         learned = self._rates.learned(
             observation,
             running,
@@ -136,115 +157,105 @@ class QEScalor:
             is_new_epoch=is_new,
             expected=lambda name, mix: self._expected(name, mix, observation, memory),
         )
-        sampled, factors = learned.sampled, learned.factors
-        speeds = {}
+        speeds, outputs = {}, {}
         if self.forecast_speed:
-            speeds = outlook.seen_speeds(observation.time_s, factors, memory.get("speeds", {}))
-        flow = EpochFlow(epochs=self.epochs, max_error=self.max_error, catch_up_s=self.catch_up_s)
-        outputs = flow.seen(observation, seen, memory.get("outputs", {})) if self.forecast_output else {}
-        kept: dict[str, Any] = {
-            "selectivity": selectivity,
-            "outputs": {name: {to: state.to_data() for to, state in found.items()} for name, found in outputs.items()},
-            "factors": factors,
-            "sampled": {name: found.to_data() for name, found in sampled.items()},
-            "speeds": {name: state.to_data() for name, state in speeds.items()},
-            "mixes": running,
-            "epochs": {name: state.to_data() for name, state in epochs.items()},
-            "acted_s": memory.get("acted_s"),
-            "requested": memory.get("requested", {}),
-            "plan": memory.get("plan"),
-        }
-        missing = [name for name in observation.topology.sources if name not in epochs]
-        if missing:
-            return Recommendation.hold(
-                f"qescalor: arrival rate unknown at {len(missing)} sources: {listing(missing)}"
-            ), kept
-
-        epoch = newest_epoch(epochs.values())
-        now = {name: outlook.now(state, observation.operators[name]) for name, state in epochs.items()}
-        arriving = flow.loads(observation, selectivity, {}, {name: [load] for name, load in now.items()})
-        ahead = {name: outlook.ahead(state, now[name]) for name, state in epochs.items()}
-        loads = flow.loads(observation, selectivity, outputs, ahead)
-        known = {
-            name: outlook.at_speed(load, speeds.get(name), factors[name])
-            for name, load in loads.items()
-            if load is not None and name in factors
-        }
-        if not known:
-            return Recommendation.hold(f"qescalor: no rate or no load known for any of {len(loads)} operators"), kept
-        types = observation.node_types
-        expected = {name: self._expected(name, mix, observation, memory) for name, mix in running.items()}
-        options = {
-            name: self._options(name, sampled, factors[name], unavailable(types) - running[name].keys())
-            for name in known
-        }
-        present = {name: [(arriving[name] or [0.0])[0]] for name in known}
-        if self.share_nodes:
-            if unknown := [name for name in running if name not in known]:
-                return Recommendation.hold(f"qescalor: nodes are shared and {listing(unknown)} is not known yet"), kept
-            present, _ = _joined(present, options)
-            known, options = _joined(known, options)
-            running = {JOB: dict(next(iter(running.values())))}
-            expected = {JOB: self._expected(JOB, running[JOB], observation, memory)}
-        short = [name for name in known if present[name][0] > _capacity(expected[name], options[name]) * SLACK]
-        refused = sorted(
-            {
-                size
-                for name in known
-                for size in lacking(memory.get("requested", {}).get(name, {}), running[name])
-                if size in unavailable(types)
-            }
+            speeds = self._outlook.seen_speeds(observation.time_s, learned.factors, memory.get("speeds", {}))
+        if self.forecast_output:
+            outputs = self._flow.seen(observation, ratios, memory.get("outputs", {}))
+        return EpochWindow(
+            running=running,
+            selectivity={name: {**before.get(name, {}), **values} for name, values in ratios.items()},
+            outputs=outputs,
+            epochs=epochs,
+            is_new=is_new,
+            sampled=learned.sampled,
+            factors=learned.factors,
+            speeds=speeds,
         )
-        error = worst_error(epochs.values())
-        measures = {} if error is None else {"forecast_error": min(error, LARGEST)}
-        waits = kept["acted_s"] is not None and 0 <= observation.time_s - kept["acted_s"] < self.catch_up_s
-        if not is_new and not refused and (waits or not short):
-            early = self._early(observation, expected, memory)
-            if early == expected:
-                why = f"qescalor: epoch {epoch} goes on, {self._explain(known)}"
-                return Recommendation.hold(why, measures), kept
-            return self._requested(observation, early, self._early_reason(expected, early, types), measures, kept)
 
+    def _problem(self, observation: Observation, memory: Memory, window: EpochWindow) -> EpochProblem | str:
+        """What is to be planned, or why nothing can be."""
+        outlook, epochs, running = self._outlook, window.epochs, window.running
+        if missing := [name for name in observation.topology.sources if name not in epochs]:
+            return f"arrival rate unknown at {len(missing)} sources: {listing(missing)}"
+        now = {name: outlook.now(state, observation.operators[name]) for name, state in epochs.items()}
+        arriving = self._flow.loads(observation, window.selectivity, {}, {name: [load] for name, load in now.items()})
+        ahead = {name: outlook.ahead(state, now[name]) for name, state in epochs.items()}
+        every = self._flow.loads(observation, window.selectivity, window.outputs, ahead)
+        loads = {
+            name: outlook.at_speed(load, window.speeds.get(name), window.factors[name])
+            for name, load in every.items()
+            if load is not None and name in window.factors
+        }
+        if not loads:
+            return f"no rate or no load known for any of {len(every)} operators"
+        present = {name: [(arriving[name] or [0.0])[0]] for name in loads}
+        absent = unavailable(observation.node_types)
+        options = {name: self._options(name, window, absent - running[name].keys()) for name in loads}
+        if self.share_nodes:
+            if unknown := [name for name in running if name not in loads]:
+                return f"nodes are shared and {listing(unknown)} is not known yet"
+            if not set.intersection(*({option.name for option in offered} for offered in options.values())):
+                return "nodes are shared and no size is known to all operators"
+            present, _ = _joined(present, options)
+            loads, options = _joined(loads, options)
+            running = {JOB: dict(next(iter(running.values())))}
+        expected = {name: self._expected(name, mix, observation, memory) for name, mix in running.items()}
+        requested = memory.get("requested", {})
+        return EpochProblem(
+            loads=loads,
+            options=options,
+            running=running,
+            expected=expected,
+            short=[name for name in loads if present[name][0] > _capacity(expected[name], options[name]) * SLACK],
+            refused=sorted({one for name in loads for one in lacking(requested.get(name, {}), running[name])} & absent),
+        )
+
+    def _going_on(
+        self, observation: Observation, window: EpochWindow, problem: EpochProblem, kept: dict[str, Any]
+    ) -> tuple[dict[str, InstanceMix], str]:
+        """Within an epoch: only what its successors need so soon that it is requested now."""
+        early = self._early(observation, problem.expected, kept)
+        if early == problem.expected:
+            return early, f"qescalor: epoch {window.epoch} goes on, {self._explain(problem.loads)}"
+        return early, self._early_reason(problem.expected, early, observation.node_types)
+
+    def _planned(
+        self, observation: Observation, window: EpochWindow, problem: EpochProblem, kept: dict[str, Any]
+    ) -> tuple[dict[str, InstanceMix], str]:
+        """A new plan, its first epoch now, and the next size that is to be sampled again beside it."""
         plans = {
             name: plan_within(
-                load, options[name], self._costs, expected[name], max_instances=self.max_instances, max_mixes=MAX_MIXES
+                load,
+                problem.options[name],
+                self._costs,
+                problem.expected[name],
+                max_instances=self.max_instances,
+                max_mixes=MAX_MIXES,
             )
-            for name, load in known.items()
+            for name, load in problem.loads.items()
         }
-        kept["plan"] = {
-            "index": epoch,
-            "mixes": {name: list(plan.mixes) for name, plan in plans.items()},
-        }
+        kept["plan"] = {"index": window.epoch, "mixes": {name: list(plan.mixes) for name, plan in plans.items()}}
+        running = problem.running
         mixes = self._early(observation, running | {name: plan.mixes[0] for name, plan in plans.items()}, kept)
-        for name, found in sampled.items():
-            if found.stale and not found.under_way and name in known and mixes[name] == running[name]:
-                total = _capacity(running[name], options[name]) / self.target_utilisation
+        for name, found in window.sampled.items():
+            if found.stale and not found.under_way and name in problem.loads and mixes[name] == running[name]:
+                total = _capacity(running[name], problem.options[name]) / self.target_utilisation
                 kept["sampled"][name] = found.begun(total).to_data()
                 mixes[name] = running[name] | {found.stale[0]: running[name].get(found.stale[0], 0) + 1}
-        why = self._reason(epochs, is_new, short, expected, mixes, known)
-        if refused:
-            why += f"; no {listing(refused)} can be had now, planned without"
-        if mixes == expected:
-            return Recommendation.hold(f"{why}; all mixes stay", measures), kept
-        return self._requested(observation, mixes, why, measures, kept)
+        return mixes, self._reason(window, problem, mixes)
 
-    def _requested(
-        self,
-        observation: Observation,
-        mixes: dict[str, InstanceMix],
-        why: str,
-        measures: dict[str, float],
-        kept: dict[str, Any],
-    ) -> tuple[Recommendation, Memory]:
+    def _recommended(
+        self, observation: Observation, mixes: dict[str, InstanceMix], why: str, measures: dict[str, float]
+    ) -> Recommendation:
         sizes = dict.fromkeys(observation.operators, mixes[JOB]) if self.share_nodes else mixes
-        recommendation = Recommendation(
+        return Recommendation(
             parallelism={name: sum(mix.values()) for name, mix in sizes.items()},
             sizes=sizes if self.recommends_sizes else {},
             shared_nodes=self.share_nodes,
             reason=f"{why}, shared by all {len(sizes)} operators" if self.share_nodes else why,
             measures=measures,
         )
-        return recommendation, kept | {"mixes": sizes, "requested": mixes, "acted_s": observation.time_s}
 
     def _expected(self, name: str, running: InstanceMix, observation: Observation, memory: Memory) -> InstanceMix:
         acted_s = memory.get("acted_s")
@@ -271,17 +282,15 @@ class QEScalor:
         ]
         return f"qescalor: ahead of the next epoch: {listing(starts)}"
 
-    def _options(
-        self, name: str, sampled: Mapping[str, SampledSizes], factor: float, without: Collection[str]
-    ) -> list[SizeOption]:
+    def _options(self, name: str, window: EpochWindow, without: Collection[str]) -> list[SizeOption]:
         """All sizes but those that cannot be had; if none can, all the same: something is to be requested."""
-        profile = self._rates.rates(name, sampled)
+        profile = self._rates.rates(name, window.sampled)
         profile = {size: rate for size, rate in profile.items() if size not in without} or profile
         hours = self.epoch_s / 3600
         return [
             SizeOption(
                 name=size.name,
-                performance=factor * profile[size.name] * self.target_utilisation,
+                performance=window.factors[name] * profile[size.name] * self.target_utilisation,
                 price=size.price_per_hour * hours,
             )
             for size in self.sizes
@@ -294,25 +303,19 @@ class QEScalor:
         per_second = standard.price_per_hour / standard.cpu_cores / 3600
         return ScalingCosts(startup=self.startup_cost_s * per_second, shutdown=self.shutdown_cost_s * per_second)
 
-    def _reason(
-        self,
-        epochs: Mapping[str, EpochState],
-        is_new: bool,
-        short: Sequence[str],
-        before: Mapping[str, InstanceMix],
-        after: Mapping[str, InstanceMix],
-        loads: Mapping[str, Sequence[float]],
-    ) -> str:
-        when = f"epoch {newest_epoch(epochs.values())}"
-        if not is_new:
-            when += f" again, {listing(short)} fell short" if short else " again"
+    def _reason(self, window: EpochWindow, problem: EpochProblem, mixes: Mapping[str, InstanceMix]) -> str:
+        when = f"epoch {window.epoch}"
+        if not window.is_new:
+            when += f" again, {listing(problem.short)} fell short" if problem.short else " again"
         changes = [
-            f"{name} {_words(before[name])} -> {_words(after[name])} for {number(loads[name][0])} rec/s"
-            for name in loads
-            if before[name] != after[name]
+            f"{name} {_words(problem.expected[name])} -> {_words(mixes[name])} for {number(load[0])} rec/s"
+            for name, load in problem.loads.items()
+            if problem.expected[name] != mixes[name]
         ]
-        explained = listing(changes) if changes else self._explain(loads)
-        return f"qescalor: {when}, {self._outlook.words(epochs.values())}, {self.horizon} epochs ahead: {explained}"
+        explained = listing(changes) if changes else self._explain(problem.loads)
+        source = self._outlook.words(window.epochs.values())
+        refused = f"; no {listing(problem.refused)} can be had now, planned without" if problem.refused else ""
+        return f"qescalor: {when}, {source}, {self.horizon} epochs ahead: {explained}{refused}"
 
     def _explain(self, loads: Mapping[str, Sequence[float]]) -> str:
         return listing(f"{name} planned for {number(load[0])} rec/s" for name, load in loads.items())

@@ -69,6 +69,17 @@ class TestLocal(NodeSuite):
         self._until(lambda: not provider.list())
 
 
+def test_a_type_may_have_any_name(tmp_path, monkeypatch):
+    monkeypatch.setattr(local, "worker_daemon", lambda *_, **__: Daemon(command=["sleep", "60"]))
+    monkeypatch.setattr(local, "java_home_problem", lambda: None)
+    odd = SMALL.model_copy(update={"name": "../m5 large/2"})
+    nodes = LocalNodes("spark://h:1", [odd], tmp_path / "nodes", cores=1.0, limits=False)
+    (node,) = nodes.start(odd.name, 1)
+    assert node.name == "../m5 large/2-1"
+    assert sorted(path.name for path in (tmp_path / "nodes").iterdir()) == [".._m5_large_2-1", ".._m5_large_2-1.log"]
+    nodes.close()
+
+
 def test_nodes_without_a_quota_would_not_be_of_a_size(tmp_path, monkeypatch):
     monkeypatch.setattr(local, "cpu_hierarchy", lambda: None)
     monkeypatch.setattr(local, "java_home_problem", lambda: None)

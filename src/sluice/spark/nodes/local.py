@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -103,7 +104,8 @@ class LocalNodes:
         return node
 
     def _launch(self, node: WorkerNode, kind: NodeType) -> _Running:
-        work = self._home / node.name
+        folder = re.sub(r"[^\w.-]", "_", node.name)
+        work = self._home / folder
         work.mkdir(parents=True, exist_ok=True)
         group = None
         if self._groups is not None:
@@ -120,7 +122,7 @@ class LocalNodes:
             end_with_parent()
             limit.enter()
 
-        with open(self._home / f"{node.name}.log", "wb") as log:
+        with open(self._home / f"{folder}.log", "wb") as log:
             process = subprocess.Popen(
                 daemon.command,
                 stdout=log,
