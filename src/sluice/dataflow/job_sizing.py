@@ -40,8 +40,8 @@ class _Line(NamedTuple):
 class JobSizing:
     """`caution` is in standard deviations; operators of unknown input or capacity keep their instances.
 
-    So does one of which only a lower bound is known, unless `believes_bounds`: there are no more for it, and it is
-    slower than anybody only with fewer.
+    One of which only a lower bound is known gets no more than it has, and limits the job only with fewer, unless
+    `believes_bounds`: then the bound is its capacity.
     """
 
     def __init__(self, model: JobModel, caution: float, *, believes_bounds: bool = True) -> None:

@@ -180,7 +180,7 @@ def _believed(past: Sequence[float], slopes: Sequence[float], reach: Sequence[fl
 def _like_now(past: Sequence[float], slopes: Sequence[float], steps: int) -> list[int]:
     """Moments about as high as now whose future is known for half the horizon, most like the present one first.
 
-    What followed another load says nothing: after a night without any comes a day, and after the day's load no second.
+    What followed quite another load says nothing: the jump from none to that of a day does not come on top of a day's.
     """
     now, slope = past[-1], slopes[-1]
     scale = max(past) - min(past)
