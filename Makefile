@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CLASSES := $(VENV)/spark.jsa
 PARALLEL := $(BIN)/pytest -n 2 --dist loadfile
+# collecting all tests takes as long as some of them
+FILES_ON_SPARK = $(shell grep -rlE "mark\.(spark|kafka)" tests --include="test_*.py")
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -45,10 +47,10 @@ $(CLASSES): $(READY)
 	$(BIN)/python -m sluice.testing.class_archive
 
 $(ON_SPARK): test-%: $(CLASSES)  ## tests on Spark by what they share; tests/conftest.py says which
-	$(BIN)/pytest -m "$* and not kafka"
+	$(BIN)/pytest -m "$* and not kafka" $(FILES_ON_SPARK)
 
 test-kafka: $(CLASSES)  ## tests over a real broker
-	$(BIN)/pytest -m kafka
+	$(BIN)/pytest -m kafka $(FILES_ON_SPARK)
 
 fast: $(READY)  ## the quick tests that need no Spark
 	$(PARALLEL) -m "not spark and not slow"

@@ -55,6 +55,8 @@ def yarn_site(home: Path, ports: Mapping[str, int]) -> dict[str, str]:
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "false",
         "yarn.nodemanager.disk-health-checker.enable": "false",
+        # what YARN passes on by itself, and how the JVMs of this machine are to run
+        "yarn.nodemanager.env-whitelist": "JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ,JAVA_TOOL_OPTIONS",
     }
 
 
