@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import math
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +37,14 @@ class CpuLimit:
             os.sched_setaffinity(0, self.cores)
 
     def remove(self) -> None:
-        """Remove the group; nothing if processes are left in it."""
-        if self.group is not None:
-            with contextlib.suppress(OSError):
-                os.rmdir(self.group)
+        """Remove the group; nothing if processes stay in it. One that has just ended is in it for a moment."""
+        for _ in range(10 if self.group is not None else 0):
+            try:
+                os.rmdir(str(self.group))
+            except FileNotFoundError:
+                return
+            except OSError:
+                time.sleep(0.1)
 
 
 def limits_for(home: Path, workers: int, cpus: float) -> list[CpuLimit]:
