@@ -17,7 +17,7 @@ import pyarrow as pa
 from benchmarks.placed_workers import Workers
 from sluice import Pipeline
 from sluice.control.engine import wait
-from sluice.lab.backlog import Backlog
+from sluice.lab.backlog import BacklogFeed
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.spark_placing import worker_load
 from sluice.model import Observation, Placement, Target
@@ -36,7 +36,7 @@ START_S = 1_800_000_000.0
 LONGEST_BATCH_S = 6.0
 
 
-def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> Backlog:
+def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> BacklogFeed:
     """Generated records in the proportions of the query; `repeated`: one block every time, where making is dear."""
     total = sum(job.peak_rates.values())
     counts = {source: round(events_per_block * rate / total) for source, rate in job.peak_rates.items()}
@@ -51,7 +51,7 @@ def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated
             kept[source] = generate(number * count, count, START_S + number * BLOCK_S, 1)
         return dict(kept)
 
-    return Backlog(make, readers(job.pipeline), 12 * events_per_block)
+    return BacklogFeed(make, readers(job.pipeline), 12 * events_per_block)
 
 
 def readers(pipeline: Pipeline) -> dict[str, str]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import pytest
 
@@ -118,7 +119,9 @@ def hanging(tmp_path, monkeypatch):
 )
 def test_a_start_that_hangs_ends_with_ctrl_c_and_sigterm(hanging, command, number, tmp_path):
     words = [sys.executable, "-c", "from sluice.cli import main; main()", command[0], "q1", *command[1:], *hanging]
-    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    # what runs in the background ignores Ctrl-C and hands that down
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=listens)
     while not ((tmp_path / "begun").exists() and (tmp_path / "begun").read_text().strip()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.1)

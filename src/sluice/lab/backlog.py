@@ -16,7 +16,7 @@ PRODUCER = "backlog"
 Make = Callable[[int], "Mapping[str, pa.Table]"]
 
 
-class Backlog:
+class BacklogFeed:
     """Keeps so many records waiting at the sources that they never run out: block after block, as they are read.
 
     `readers` has the operator that reads each source; `most_waiting` is for all sources together.

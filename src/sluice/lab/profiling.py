@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from sluice.control.engine import wait
 from sluice.errors import BadInputError, SluiceError
-from sluice.lab.backlog import Backlog, repeated
+from sluice.lab.backlog import BacklogFeed, repeated
 from sluice.lab.datasets import StoredDataset, compute, records_read
 from sluice.lab.profiling_place import ProfilingPlace
 from sluice.lab.simulator import CapacityTable
@@ -131,13 +131,13 @@ def _measure(
         engine.stop()
 
 
-def _feed(spec: OperatorSpec, datasets: Mapping[str, StoredDataset]) -> Backlog:
+def _feed(spec: OperatorSpec, datasets: Mapping[str, StoredDataset]) -> BacklogFeed:
     """Everything the operator reads; one that is faster than was thought reads it again."""
     times = {read: spec.watermarks[read][0] for read in spec.inputs if read in spec.watermarks}
     tables = {read: datasets[read].read(times.get(read)) for read in spec.inputs}
     records = sum(table.num_rows for table in tables.values())
     pieces = max(1, math.ceil(records / RECORDS_PER_APPEND))
-    return Backlog(repeated(tables, times, pieces), dict.fromkeys(spec.inputs, spec.name), MOST_WAITING)
+    return BacklogFeed(repeated(tables, times, pieces), dict.fromkeys(spec.inputs, spec.name), MOST_WAITING)
 
 
 def _wait_for_first_batch(engine: SparkEngine, spec: OperatorSpec) -> None:
