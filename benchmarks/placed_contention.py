@@ -24,7 +24,7 @@ from benchmarks.placed_load import engine_on, measured, plan_cost, warm_up
 from benchmarks.placed_workers import Results, Workers, workers
 from sluice import Pipeline
 from sluice.control.engine import wait
-from sluice.lab.backlog import Backlog
+from sluice.lab.backlog import BacklogFeed
 from sluice.lab.spark_placing import HOT, ROOM, hot_worker
 from sluice.model import Placement, Target
 from sluice.placement.planner import observed_unit_costs
@@ -89,7 +89,7 @@ def measure_all(
     there: Workers, rounds: int, seconds: float, results: Results
 ) -> Iterator[tuple[str, dict[str, object]]]:
     engine = engine_on(
-        there, pipeline(), Backlog(block, {"numbers": "heavy"}, 4 * BLOCK), there.folder / "work", bound=4 * BLOCK
+        there, pipeline(), BacklogFeed(block, {"numbers": "heavy"}, 4 * BLOCK), there.folder / "work", bound=4 * BLOCK
     )
     try:
         even = target(there.names, ((1, 1),) * WORKERS)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
-import time
-from functools import partial
 
 import pytest
 
 from sluice.cli import main
 from sluice.lab.spark_nodes import NodeSetup
-from sluice.spark.cluster.processes import is_alive
 
 pytest.importorskip("sklearn")
 
@@ -102,33 +96,6 @@ def test_what_another_pipeline_measured_is_no_use_for_a_run(engine, parameter, c
     assert ended.value.code == 2
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert re.search(complaint, line)
-
-
-@pytest.fixture
-def hanging(tmp_path, monkeypatch):
-    """Nodes that take for ever to start, on a machine with a Java."""
-    monkeypatch.undo()
-    sizes = tmp_path / "sizes.json"
-    sizes.write_text(json.dumps([{"name": "one", "cpu_cores": 1, "memory_mb": 600, "price_per_hour": 1}]))
-    start = f"echo $$ > {tmp_path}/begun; sleep 600 # {{type}}"
-    return ["--master", "spark://h:1", "--nodes", str(sizes), "--node-start", start, "--node-stop", "true {node}"]
-
-
-@pytest.mark.parametrize(
-    ("command", "number"), [(["run", "--engine", "spark"], signal.SIGTERM), (["sample"], signal.SIGINT)]
-)
-def test_a_start_that_hangs_ends_with_ctrl_c_and_sigterm(hanging, command, number, tmp_path):
-    words = [sys.executable, "-c", "from sluice.cli import main; main()", command[0], "q1", *command[1:], *hanging]
-    # what runs in the background ignores Ctrl-C and hands that down
-    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, preexec_fn=listens)
-    while not ((tmp_path / "begun").exists() and (tmp_path / "begun").read_text().strip()):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.1)
-    process.send_signal(number)
-    _, said = process.communicate()
-    assert (process.returncode, "Traceback" in said) == (130, False)
-    assert not is_alive(int((tmp_path / "begun").read_text())), "the command ends, too"
 
 
 def test_prices_that_are_not_those_of_the_nodes_are_refused(tmp_path, capsys):
