@@ -33,7 +33,9 @@ from sluice.spark.pipeline.query import QuerySettings
 EVENTS_PER_BLOCK = 20_000
 BLOCK_S = 2.0
 START_S = 1_800_000_000.0
-LONGEST_BATCH_S = 6.0
+LONGEST_BATCH_S = 15.0
+BATCHES = 3
+"""A window has at least so many."""
 
 
 def backlog(job: SparkJob, *, events_per_block: int = EVENTS_PER_BLOCK, repeated: bool = False) -> BacklogFeed:
@@ -141,8 +143,12 @@ def measured(
     wait(engine, settle_s)
     wait_for_batch(engine, slowest)
     engine.observe()
-    wait(engine, measure_s)
-    wait_for_batch(engine, slowest)
+    until_s = time.monotonic() + measure_s
+    for _ in range(BATCHES):
+        wait_for_batch(engine, slowest)
+    if until_s > time.monotonic():
+        wait(engine, until_s - time.monotonic())
+        wait_for_batch(engine, slowest)
     seen = engine.observe()
     placed = seen.placement
     return Window(

@@ -1,10 +1,11 @@
 """DS2 with CAPS and DS2 with random placement under a load that doubles twice and halves twice (CAPSys, table 4).
 
-    python -m benchmarks.placed_scaling [--top 6000] [--phase 30] [--strategies caps,default] [--out FILE]
+    python -m benchmarks.placed_scaling [--top 36000] [--phase 40] [--strategies caps,default] [--out FILE]
 
-q5 without pacing on three workers of four slots with half a core each. DS2 may decide every five seconds. For
-every phase: decisions that changed something, the slots at its end, and the share of the arriving records that were
-read in its last third. --top is the highest rate in records/s. Every finished strategy is kept in --out.
+q5 without pacing on three workers of four slots with a third of a core each, after a run that is not counted and has
+all the CPU there is, so that code is compiled. The order of the strategies turns with the seed. DS2 may decide every
+five seconds. For every phase: decisions that changed something, the slots at its end, and the share of the arriving
+records that were read in its last third. --top is the highest rate in records/s. Every finished run is kept in --out.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ from sluice.protocol import policies
 from sluice.spark.pipeline.specs import Generate
 from sluice.spark.topic.interface import RecordLog, open_log
 
-WORKERS, SLOTS, CPUS = 3, 4, 0.5
+WORKERS, SLOTS, CPUS = 3, 4, 1 / 3
 INTERVAL_S, COOLDOWN_S = 5.0, 8.0
 TICK_S = 0.25
 STEPS = (0.25, 0.5, 1.0, 0.5, 0.25)
 MET = 0.95
+WARM_UP_S = 50.0
+SETTLING = 3
+"""Cycles at the first rate before the first phase: what came while the queries started is read in them."""
 FIRST = {"bids_source": 1, "sliding_window": 1, "sink": 1}
 
 
@@ -81,14 +85,21 @@ class Ladder:
 
 
 def measure(
-    there: Workers, strategy: str, seed: int, units: Mapping[str, UnitCosts], top: float, phase_s: float
+    there: Workers,
+    strategy: str,
+    seed: int,
+    units: Mapping[str, UnitCosts],
+    top: float,
+    phase_s: float,
+    *,
+    limited: bool = True,
 ) -> Any:
     there.free()
     job = unpaced("q5", state_partitions=6, window_s=60.0, slide_s=20.0)
     generate = job.pipeline.sources["bids"].generate
     assert generate is not None
     ladder = Ladder("bids", generate, top, phase_s)
-    root = there.folder / f"{strategy}-{seed}"
+    root = there.folder / f"{strategy}-{seed}-{limited}"
     engine = engine_on(there, job.pipeline, ladder, root, bound=1_000_000)
     placement = SparkPlacement(
         placer=placers.create(strategy, {"seed": seed} if strategy in ("default", "evenly") else {}), units=units
@@ -98,8 +109,9 @@ def measure(
     journal = MemoryJournal()
 
     def begin(report: CycleReport) -> None:
-        if report.cycle.cycle == 0:
+        if report.cycle.cycle == 0 and limited:
             there.limit()
+        if report.cycle.cycle == SETTLING:
             ladder.begin()
 
     Loop(
@@ -111,19 +123,21 @@ def measure(
         reviewer=review,
     ).run(
         Target(parallelism=FIRST),
-        duration_s=phase_s * len(STEPS) + INTERVAL_S,
+        duration_s=phase_s * len(STEPS) + (SETTLING + 1) * INTERVAL_S,
         interval_s=INTERVAL_S,
         on_report=begin,
     )
-    return phases(journal.reports(), phase_s)
+    return phases(journal.reports(), phase_s) if limited else None
 
 
 def phases(reports: tuple[CycleReport, ...], phase_s: float) -> list[dict[str, Any]]:
-    began_s = reports[0].cycle.time_s
+    began_s = next(one.cycle.time_s for one in reports if one.cycle.cycle == SETTLING)
     found = []
     for number in range(len(STEPS)):
         first_s, last_s = began_s + number * phase_s, began_s + (number + 1) * phase_s
         inside = [one for one in reports if first_s < one.cycle.time_s <= last_s + 1.0]
+        if not inside:
+            continue
         late = [one.cycle.observation for one in inside if one.cycle.time_s > last_s - phase_s / 3]
         sources = [one.operators["bids_source"] for one in late]
         arrived = sum(one.arrival_rate or 0.0 for one in sources)
@@ -143,10 +157,10 @@ def phases(reports: tuple[CycleReport, ...], phase_s: float) -> list[dict[str, A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--top", type=float, default=6000.0)
-    parser.add_argument("--phase", type=float, default=30.0)
+    parser.add_argument("--top", type=float, default=36_000.0)
+    parser.add_argument("--phase", type=float, default=40.0)
     parser.add_argument("--strategies", default="caps,default")
-    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--profile", type=Path, help="results of placed_strategies, for the unit costs of q5")
     parser.add_argument("--out", type=Path, default=Path("placed-scaling.json"))
     given = parser.parse_args()
@@ -155,10 +169,13 @@ def main() -> None:
     if given.profile:
         known = Results(given.profile).found["q5 profile"]["units"]
         units = {name: UnitCosts(**unit) for name, unit in known.items()}
-    cases = [(name, int(seed)) for seed in given.seeds.split(",") for name in given.strategies.split(",")]
+    names = given.strategies.split(",")
+    seeds = [int(seed) for seed in given.seeds.split(",")]
+    cases = [(names[(at + seed) % len(names)], seed) for seed in seeds for at in range(len(names))]
     left = [(name, seed) for name, seed in cases if f"{name} {seed}" not in results]
     if left:
         with workers("scaling", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
+            measure(there, "evenly", 0, {}, given.top, WARM_UP_S / len(STEPS), limited=False)
             for name, seed in left:
                 results.add(f"{name} {seed}", measure(there, name, seed, units, given.top, given.phase))
     for case, found in results.found.items():

@@ -2,10 +2,11 @@
 
     python -m benchmarks.placed_strategies [--queries q5,q8,inference] [--runs 5] [--out placed-strategies.json]
 
-Three workers of four slots with half a core each, no pacing, a backlog at the sources, bounded topics in between
+Three workers of four slots with a third of a core each, no pacing, a backlog at the sources, bounded topics in between
 (CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. One application for all:
 plans change live; Spark's own scheduling has queries of its own in it, with Spark's own locality wait. `random` puts
-every instance into any free slot. Every measured plan is kept in --out, and another call goes on with the next one.
+every instance into any free slot. `settled` is CAPS' plan again, window after window, with nothing moved in between.
+Every measured plan is kept in --out, and another call goes on with the next one.
 """
 
 from __future__ import annotations
@@ -38,9 +39,13 @@ from sluice.placement.planner import UnitCosts
 from sluice.spark.internals import context_of
 from sluice.spark.pipeline.engine import SparkEngine
 
-WORKERS, SLOTS, CPUS = 3, 4, 0.5
+WORKERS, SLOTS, CPUS = 3, 4, 1 / 3
+WARM_UP_S = 60.0
+"""Without limits on CPU: executors compile what they run often, and are several times as fast after it."""
 SPARKS_OWN, RANDOM = "spark", "random"
 PLACED = ("caps", "default", "evenly", RANDOM, "odrp")
+SETTLED = "settled"
+SHOWN = (*PLACED, SETTLED, SPARKS_OWN)
 SEEDED = ("default", "evenly")
 LOCALITY_WAIT = "spark.locality.wait"
 
@@ -55,6 +60,8 @@ class Studied:
     parallelism: Mapping[str, int]
     settings: Mapping[str, Any] = field(default_factory=dict)
     events_per_block: int = 10_000
+    blocks_ahead: int = 4
+    """So many fit into a topic: enough for batches in which the work is what counts, and for several in a window."""
     repeated: bool = False
 
 
@@ -66,6 +73,7 @@ STUDIED = {
             "sliding_window",
             {"bids_source": 2, "sliding_window": 3, "sink": 1},
             {"window_s": 60.0, "slide_s": 20.0},
+            blocks_ahead=20,
         ),
         Studied("q8", "window_join", {"auction_source": 2, "person_source": 1, "window_join": 3, "sink": 1}),
         Studied(
@@ -133,7 +141,7 @@ def figures(found: Window, cost: Any = None) -> dict[str, Any]:
 def measure_query(
     there: Workers, one: Studied, runs: int, settle_s: float, measure_s: float, results: Results
 ) -> Iterator[tuple[str, Any]]:
-    strategies = [f"{one.query} {name} {run}" for run in range(runs) for name in PLACED]
+    strategies = [f"{one.query} {name} {run}" for run in range(runs) for name in (*PLACED, SETTLED)]
     if any(case not in results for case in strategies):
         yield from measure_placed(there, one, runs, settle_s, measure_s, results)
     own = [f"{one.query} {SPARKS_OWN} {run}" for run in range(runs)]
@@ -147,10 +155,11 @@ def measure_placed(
 ) -> Iterator[tuple[str, Any]]:
     job = unpaced(one.query, state_partitions=3, **one.settings)
     feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
-    engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-placed", bound=4 * one.events_per_block)
+    bound = one.blocks_ahead * one.events_per_block
+    engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-placed", bound=bound)
     there.free()
     try:
-        warm_up(engine, spread(there.names, one.parallelism), there.names, 9.0)
+        warm_up(engine, spread(there.names, one.parallelism), there.names, WARM_UP_S)
         there.limit()
         wait(engine, 4.0)
         if f"{one.query} profile" not in results:
@@ -173,8 +182,18 @@ def measure_placed(
                     target = placed_by(placers.create(name, {"seed": run} if name in SEEDED else {}), request)
                 found = measured(engine, target, [one.watched], settle_s=settle_s, measure_s=measure_s)
                 yield case, figures(found, plan_cost(engine, target, units, rates))
+        yield from measure_settled(engine, one, placed_by(placers.create("caps"), request), runs, measure_s, results)
     finally:
         engine.stop()
+
+
+def measure_settled(
+    engine: SparkEngine, one: Studied, target: Target, runs: int, measure_s: float, results: Results
+) -> Iterator[tuple[str, Any]]:
+    measured(engine, target, [one.watched], settle_s=measure_s, measure_s=measure_s)
+    for case in (f"{one.query} {SETTLED} {run}" for run in range(runs)):
+        if case not in results:
+            yield case, figures(measured(engine, None, [one.watched], settle_s=0.0, measure_s=measure_s))
 
 
 def flow_rates(engine: SparkEngine, alone: Mapping[str, float]) -> dict[str, float]:
@@ -193,9 +212,8 @@ def measure_unplaced(
     conf.set(LOCALITY_WAIT, "3s")
     job = unpaced(one.query, state_partitions=3, **one.settings)
     feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
-    engine = engine_on(
-        there, job.pipeline, feed, there.folder / f"{one.query}-own", places=False, bound=4 * one.events_per_block
-    )
+    bound = one.blocks_ahead * one.events_per_block
+    engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-own", places=False, bound=bound)
     try:
         engine.start(Target(parallelism=dict(one.parallelism)))
         wait_for_output(engine)
@@ -218,9 +236,7 @@ def main() -> None:
     given = parser.parse_args()
     results = Results(given.out)
     queries = given.queries.split(",")
-    cases = [
-        f"{query} {name} {run}" for query in queries for name in (*PLACED, SPARKS_OWN) for run in range(given.runs)
-    ]
+    cases = [f"{query} {name} {run}" for query in queries for name in SHOWN for run in range(given.runs)]
     if any(case not in results for case in cases):
         with workers("strategies", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
             for query in queries:
@@ -232,7 +248,7 @@ def main() -> None:
 
 
 def show(query: str, results: Results) -> None:
-    for name in (*PLACED, SPARKS_OWN):
+    for name in SHOWN:
         rates = [row["records_per_s"] for case, row in results.found.items() if case.startswith(f"{query} {name} ")]
         if not rates:
             continue
