@@ -37,6 +37,17 @@ def test_more_instances_that_bring_nothing_are_noticed():
     assert not measured((2, 100.0), (2, 100.0), (8, 350.0), (8, 360.0)).is_limited
 
 
+def test_at_its_limit_a_curve_may_bend_at_once():
+    """It grew as it should from 1 to 3, so the slope seems known; then 5 instances carry what 3 did."""
+    known = measured(*[(p, 100.0 * p) for p in (1, 1, 1, 3, 3, 3)])
+    busy = known.learned(5, 300.0, 1.0, bends=True)
+    full = known.learned(5, 300.0, 2.0, bends=True, at_limit=True)
+    assert not busy.is_limited
+    assert full.is_limited
+    assert full.learned(5, 305.0, 1.0, bends=True).is_limited, "a quieter window later does not take it back"
+    assert not known.learned(5, 480.0, 2.0, bends=True, at_limit=True).is_limited
+
+
 def test_one_odd_window_changes_nothing_two_end_the_anchor():
     once = measured((4, 400.0), (4, 400.0), (4, 150.0))
     assert once.rate(4) == pytest.approx(400.0)

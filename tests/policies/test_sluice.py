@@ -118,8 +118,11 @@ def test_a_slow_system_behind_the_sink_gets_no_endless_instances():
 
 
 def test_nothing_arrives_and_one_instance_each_is_left():
-    _, journal = played(Sluice(), constant(0.0), minutes=5)
-    assert set(journal.reports()[-1].cycle.target.parallelism.values()) == {1}
+    """At once where waking it costs nothing; where it is restarted, once idling has cost as much."""
+    _, live = played(Sluice(), constant(0.0), settings=LIVE, minutes=5)
+    _, restarted = played(Sluice(), constant(0.0), minutes=60)
+    for journal in (live, restarted):
+        assert set(journal.reports()[-1].cycle.target.parallelism.values()) == {1}
 
 
 def test_reasons_have_numbers_and_name_what_would_change_them():
@@ -257,6 +260,32 @@ def test_who_is_behind_believes_the_least_it_has_seen() -> None:
     behind = OperatorMetrics(parallelism=1, batch_interval_s=1.0, busy=1.0, arrival_rate=100.0, lag=4000.0)
     last = windows[-1].model_copy(update={"time_s": 130.0, "operators": {"counts": behind}})
     assert decisions(Sluice(), [*windows, last])[-1].parallelism["counts"] > 1
+
+
+def first_rest(cost: ActionCost, *, worked: bool) -> float:
+    """Seconds without load after which a job of three instances each is made to rest."""
+    at_work = {"parallelism": 3, "input_rate": 150.0, "output_rate": 150.0, "busy": 0.5, "backpressure": 0.0}
+    silent = at_work | {"input_rate": 0.0, "output_rate": 0.0, "busy": 0.0}
+    windows = [at_work | {"arrival_rate": 150.0, "lag": 0.0}] * 8 if worked else []
+    windows += [silent | {"arrival_rate": 0.0, "lag": 0.0}] * 300
+    seen = [
+        Observation(
+            time_s=15.0 * (number + 1),
+            interval_s=15.0,
+            operators={"source": OperatorMetrics(**metrics)},
+            action_cost=cost,
+        )
+        for number, metrics in enumerate(windows)
+    ]
+    made = decisions(Sluice(), seen)
+    return 15.0 * (next(n for n, one in enumerate(made) if "nothing arrived in" in one.reason) + 1 - 8 * worked)
+
+
+def test_a_job_rests_once_idling_has_cost_what_waking_it_will() -> None:
+    free, restart = ActionCost(downtime_s=0.0), ActionCost(downtime_s=40.0, cooldown_s=300.0)
+    assert first_rest(free, worked=True) == 60.0
+    assert first_rest(restart, worked=True) == 240.0, "40 s late at five times the price, and 40 s of slots"
+    assert first_rest(restart, worked=False) == 2040.0, "who knows no capacity is late for a cooldown more"
 
 
 def test_a_jump_after_a_rest_does_not_look_like_a_blocked_job() -> None:

@@ -25,6 +25,8 @@ CONTRADICTION = 0.25
 LEAST_SLOPE, MOST_SLOPE = 0.0, 1.1
 USELESS_SLOPE = 0.25
 """Below this, doubling the instances brings less than a fifth: more of them do not help."""
+SURPRISE = 2.0
+"""What a window at the limit shows is at most so many standard deviations off: beyond that the slope was not known."""
 FORGETTING = 0.001
 """Added to the slope's variance with every change: a curve may bend."""
 
@@ -58,25 +60,22 @@ class CapacityCurve(NamedTuple):
         """Whether nothing is known but what it does at least."""
         return self.windows < 1.0
 
-    def learned(self, instances: int, rate: float, weight: float, *, bends: bool) -> CapacityCurve:
+    def learned(
+        self, instances: int, rate: float, weight: float, *, bends: bool, at_limit: bool = False
+    ) -> CapacityCurve:
         """With one more measurement; without `bends` the slope stays what it was."""
         measured = math.log(rate)
         if instances != self.instances:
             expected = self._moved_to(instances)
-            return expected._fitted(measured, 1.0) if bends else expected._replace(anchor=measured)
+            return expected._fitted(measured, 1.0, at_limit) if bends else expected._replace(anchor=measured)
         if abs(measured - self.anchor) > CONTRADICTION:
             if not self.contradicted:
                 return CapacityCurve(*self[:10], True)
-            return self._replace(
-                anchor=measured,
-                windows=1.0,
-                variance=max(self.variance, PRIOR_VARIANCE),
-                base_windows=0.0,
-                contradicted=False,
-            )
+            variance = max(self.variance, PRIOR_VARIANCE)
+            return CapacityCurve(instances, measured, 1.0, self.slope, variance, *self[5:7], 0.0, *self[8:10])
         windows = min(self.windows + weight, MOST_WINDOWS)
         anchor = self.anchor + weight / windows * (measured - self.anchor)
-        return self._fitted(anchor, windows) if bends else self._replace(anchor=anchor, windows=windows)
+        return self._fitted(anchor, windows, at_limit) if bends else self._replace(anchor=anchor, windows=windows)
 
     def _moved_to(self, instances: int) -> CapacityCurve:
         """The parallelism changed: what is known so far becomes the base."""
@@ -91,27 +90,31 @@ class CapacityCurve(NamedTuple):
             contradicted=False,
         )
 
-    def _fitted(self, anchor: float, windows: float) -> CapacityCurve:
-        """The slope between the base and here, weighed against what was known before."""
+    def _fitted(self, anchor: float, windows: float, at_limit: bool) -> CapacityCurve:
+        """The slope between the base and here, weighed against what was known before.
+
+        A curve may bend at once, where a system behind it is full: what it carries at its limit is no matter of noise,
+        so a slope that it contradicts was less certain than it seemed.
+        """
         distance = math.log(self.instances / self.base_instances) if self.base_instances else 0.0
-        slope, variance = self.slope, self.variance
+        slope, variance, before = self.slope, self.variance, self.base_variance
         if distance and self.base_windows:
-            seen = (anchor - self.base_anchor) / distance
+            off = (anchor - self.base_anchor) / distance - self.base_slope
             doubt = NOISE**2 * (1 / self.base_windows + 1 / windows) / distance**2
-            gain = self.base_variance / (self.base_variance + doubt)
-            slope = min(MOST_SLOPE, max(LEAST_SLOPE, self.base_slope + gain * (seen - self.base_slope)))
-            variance = (1 - gain) * self.base_variance
+            if at_limit:
+                before = max(before, (off / SURPRISE) ** 2 - doubt)
+            gain = before / (before + doubt)
+            slope = min(MOST_SLOPE, max(LEAST_SLOPE, self.base_slope + gain * off))
+            variance = (1 - gain) * before
         # of all operators in every window, so not by `_replace`, which takes four times as long
-        return CapacityCurve(self.instances, anchor, windows, slope, variance, *self[5:10])
+        return CapacityCurve(self.instances, anchor, windows, slope, variance, *self[5:9], before)
 
-    def slopes(self, caution: float) -> tuple[float, float]:
-        """Below and above the anchor, with so many standard deviations of doubt against the operator."""
+    def cautious(self, caution: float) -> tuple[float, float, float]:
+        """The logarithm of the rate at the anchor and the slopes below and above it, with so many standard deviations
+        of doubt against the operator."""
         doubt = caution * math.sqrt(self.variance)
-        return self.slope + doubt, self.slope - doubt
-
-    def height(self, caution: float) -> float:
-        """The logarithm of the rate at the anchor, as cautiously."""
-        return self.anchor - caution * NOISE / math.sqrt(self.windows)
+        height = self.anchor - caution * NOISE / math.sqrt(self.windows)
+        return height, self.slope + doubt, self.slope - doubt
 
     @property
     def is_limited(self) -> bool:
@@ -120,9 +123,11 @@ class CapacityCurve(NamedTuple):
 
     def rate(self, instances: int, caution: float = 0.0) -> float:
         """Records/s with so many instances, `caution` standard deviations below the mean."""
-        below, above = self.slopes(caution)
+        if not caution and instances == self.instances:
+            return math.exp(min(300.0, self.anchor))
+        height, below, above = self.cautious(caution)
         distance = math.log(instances / self.instances)
-        return math.exp(min(300.0, self.height(caution) + distance * (above if distance > 0 else below)))
+        return math.exp(min(300.0, height + distance * (above if distance > 0 else below)))
 
     def to_list(self) -> list[float]:
         return list(self)

@@ -235,7 +235,7 @@ def _measured_curves(
             continue
         if name != slowest and (metrics.busy or 0.0) >= FULL * share and not _has_backlog(metrics):
             rate = max(rate, curve.rate(count))
-        learned[name] = curve.learned(count, rate, weight, bends=bends)
+        learned[name] = curve.learned(count, rate, weight, bends=bends, at_limit=name == slowest)
     return learned
 
 

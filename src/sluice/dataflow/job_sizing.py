@@ -55,16 +55,16 @@ class JobSizing:
             if each <= 0:
                 continue
             curve = model.curves[name]
-            below, above = curve.slopes(caution)
+            height, below, above = curve.cautious(caution)
             scale = trust - math.log(each)
-            height = curve.height(caution) + scale
             is_bound = curve.is_bound and not believes_bounds
-            grows = not curve.is_limited and not is_bound
+            is_limited = curve.is_limited
+            grows = not is_limited and not is_bound
             # doubt makes an operator slow to grow, and only evidence makes it useless to try
             above = above if above > USELESS_SLOPE else USELESS_SLOPE
             # where the plateau of a limited operator ends is not known: below it instances may add up again
-            least = PRIOR_SLOPE if curve.is_limited else USELESS_SLOPE
-            line = _Line(name, curve.instances, height, below if below > least else least, above, grows)
+            least = PRIOR_SLOPE if is_limited else USELESS_SLOPE
+            line = _Line(name, curve.instances, height + scale, below if below > least else least, above, grows)
             self._lines.append(line)
             if is_bound:
                 self._bounds.append(line)
@@ -121,6 +121,7 @@ class JobSizing:
         wanted = math.log(load)
         turns = self._turns
         exp, ceil = math.exp, math.ceil
+        # some ten configurations of all operators per decision, so nothing is called here that need not be
         for name, instances, height, below, above, grows in self._lines:
             missing = wanted - height
             if turns and name in turns:
@@ -129,7 +130,8 @@ class JobSizing:
                 counts[name] = ceil(instances * exp(missing / below) * ROUNDED) or 1
             elif grows:
                 exponent = missing / above
-                counts[name] = _whole(instances * exp(exponent if exponent < 30.0 else 30.0))
+                count = instances * exp(exponent) if exponent < 30.0 else MOST_INSTANCES
+                counts[name] = ceil(count * ROUNDED) if count < MOST_INSTANCES else MOST_INSTANCES
             else:
                 counts[name] = instances
         return self._raised(counts, 1 / load) if self._slack and not turns else counts

@@ -26,6 +26,8 @@ WINDOWS_KEPT = 480
 MOST_STEPS = 30
 LEVELS = 9
 IDLE_WINDOWS = 4
+"""A job without load rests after so many, or once idling has cost as much as being woken will: nobody knows for how
+long nothing comes, and so it costs at most twice what it would if one did."""
 COLD_S = 90.0
 """A job that keeps up is not changed so soon after its start, if an operator is unknown or a mistake lasts longer."""
 ACTION_PRICE = 0.2
@@ -92,10 +94,11 @@ class Sluice:
             **model.to_memory(),
             "loads": loads,
             "first_s": first_s,
-            "idle": min(idle, IDLE_WINDOWS),
         }
         cost = observation.action_cost or ActionCost()
         horizon = self._horizon(observation.interval_s, cost, steady_windows(loads))
+        rests_after = self._idle_windows(observation.interval_s, cost, horizon, is_known=any(model.inputs.values()))
+        kept["idle"] = min(idle, rests_after)
         skill = Skill.from_list(memory.get("skill", ()))
         if len(loads) > 1 and model.load is not None and memory.get("said"):
             skill = skill.checked(memory["said"], loads)
@@ -103,8 +106,8 @@ class Sluice:
         kept |= {"skill": skill.to_list(), "said": [path[0] for path in paths]}
         if skill.is_poor:
             paths = unforeseen(loads[-1], horizon.steps, for_long=skill.is_poor_for_long)
-        if idle >= IDLE_WINDOWS:
-            return _at_rest(observation.parallelism), kept
+        if idle:
+            return _at_rest(observation, idle, rests_after), kept
         if not loads or not any(model.inputs.values()):
             unknown = "capacity (input and busy share)" if loads else "load (arrivals, or input and growth of the lag)"
             return Recommendation.hold(
@@ -213,6 +216,11 @@ class Sluice:
         steps = min(2 * MOST_STEPS, max(2, math.ceil(whole_s / (windows * interval_s))))
         return _Horizon(steps, windows, downtime_s, start_s)
 
+    def _idle_windows(self, interval_s: float, cost: ActionCost, horizon: _Horizon, *, is_known: bool) -> int:
+        """After how many without load the job rests; whoever knows no capacity will be woken by two actions."""
+        woken_s = horizon.downtime_s + horizon.start_s + (0.0 if is_known else cost.cooldown_s)
+        return max(IDLE_WINDOWS, math.ceil((1 + self.late_price) * woken_s / interval_s))
+
     def _paths(self, loads: list[float], horizon: _Horizon) -> list[list[float]]:
         """Long steps of a far outlook are forecast two at a time: a minute tells more of a trend than half of one."""
         at_once = 2 if horizon.windows > 1 else 1
@@ -224,10 +232,17 @@ class Sluice:
         return [[value for value in path for _ in range(at_once)][: horizon.steps] for path in coarse]
 
 
-def _at_rest(now: Mapping[str, int]) -> Recommendation:
+def _at_rest(observation: Observation, idle: int, rests_after: int) -> Recommendation:
+    now = observation.parallelism
     if max(now.values()) == 1:
         return Recommendation.hold("sluice: nothing arrives, and 1 instance of each operator is the least")
-    reason = f"sluice: nothing arrived in {IDLE_WINDOWS} windows: 1 instance of each operator until something does"
+    if idle < rests_after:
+        left_s = (rests_after - idle) * observation.interval_s
+        return Recommendation.hold(
+            f"sluice: nothing arrives; 1 instance of each operator in {number(left_s)} s, once idling has cost as much "
+            "as being woken would"
+        )
+    reason = f"sluice: nothing arrived in {rests_after} windows: 1 instance of each operator until something does"
     return Recommendation(parallelism=dict.fromkeys(now, 1), reason=reason)
 
 
