@@ -5,6 +5,7 @@ Memory and CPU are those of every process of this session: the driver, its JVM, 
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sluice.files import replace_file
 from sluice.lab.bench.statistics import estimate
 from sluice.spark.topic.interface import RecordLog, open_log
 
@@ -55,6 +57,23 @@ class SteadyFeed:
             if due:
                 topic.append(self._make(fed, due).cast(topic.schema), producer="feed", batch_id=batch_id)
                 fed, batch_id = fed + due, batch_id + 1
+
+
+class Results:
+    """Figures by case in a file, a line each: a benchmark called again goes on with the cases that are missing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def __contains__(self, case: str) -> bool:
+        return case in self.found
+
+    def add(self, case: str, figures: Any) -> None:
+        self.found[case] = figures
+        lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in self.found.items())
+        replace_file(self._path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+        print(f"{case}: {figures}", flush=True)
 
 
 def end_on_sigterm() -> None:

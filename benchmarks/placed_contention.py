@@ -20,8 +20,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import spearmanr
 
+from benchmarks.measuring import Results
 from benchmarks.placed_load import engine_on, measured, plan_cost, warm_up
-from benchmarks.placed_workers import Results, Workers, workers
+from benchmarks.placed_workers import Workers, workers
 from sluice import Pipeline
 from sluice.control.engine import wait
 from sluice.lab.backlog import BacklogFeed

@@ -19,8 +19,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import Results
 from benchmarks.placed_load import backlog, unpaced, wait_for_output
-from benchmarks.placed_workers import Results, workers
+from benchmarks.placed_workers import workers
 from sluice.control.engine import wait
 from sluice.lab.spark_placing import SparkPlacement
 from sluice.lab.spark_placing import cluster_of as present

@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Results
 from benchmarks.placed_followed import job_of
-from benchmarks.placed_workers import Results, Workers, workers
+from benchmarks.placed_workers import Workers, workers
 from sluice.control.engine import wait
 from sluice.model import Placement, Target
 from sluice.spark.pipeline.engine import SparkEngine

@@ -17,8 +17,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import Results
 from benchmarks.placed_load import START_S, engine_on, unpaced
-from benchmarks.placed_workers import Results, Workers, workers
+from benchmarks.placed_workers import Workers, workers
 from sluice.control.decider import Decider
 from sluice.control.guards import Guards
 from sluice.control.loop import Loop

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks.measuring import Results
 from benchmarks.placed_load import (
     Window,
     backlog,
@@ -30,7 +31,7 @@ from benchmarks.placed_load import (
     wait_for_output,
     warm_up,
 )
-from benchmarks.placed_workers import Results, Workers, workers
+from benchmarks.placed_workers import Workers, workers
 from sluice.control.engine import wait
 from sluice.lab.bench.statistics import estimate
 from sluice.model import Placement, Target

@@ -6,12 +6,11 @@ Starting a JVM on half a core takes a minute: workers with a CPU limit get all t
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from benchmarks.measuring import end_on_sigterm
 from sluice.spark.cluster import lifecycle, standalone
@@ -71,19 +70,3 @@ def workers(
                 yield Workers(state, spark, Path(folder))
         finally:
             lifecycle.down(home)
-
-
-class Results:
-    """Figures by case in a file: a benchmark that is called again goes on with the cases that are missing."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self.found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-
-    def __contains__(self, case: str) -> bool:
-        return case in self.found
-
-    def add(self, case: str, figures: Any) -> None:
-        self.found[case] = figures
-        self._path.write_text(json.dumps(self.found, indent=1))
-        print(f"{case}: {figures}", flush=True)

@@ -1,18 +1,20 @@
 """Policies compared on Spark itself: queries 1, 5 and 11 with paced slots that bend as the papers' curves do.
 
-python -m benchmarks.policies_on_spark [--within 420] [--seeds 3] [--duration 75] [--short] [--show]
+python -m benchmarks.policies_on_spark [--policies sluice,ds2] [--loads cosine] [--seeds 3] [--within 420] [--show]
 
-Time is compressed: half an hour of load goes by in a run, and what a policy is set to in seconds (windows, delays) is
-divided by the same factor. All runs share a Spark session. Every finished run is a file below `--out`, no run is begun
-after `--within` seconds, and the same command goes on; one seed of everything comes first. It is a bench like any
-other: `sluice report build/policies-on-spark` makes a page of it. Topics are bounded, or nothing is ever backpressured.
-Costs are slots over those of `sluice` in the same case, for on Spark no planner knows the capacities.
+Time is compressed: twenty minutes of load go by in a run of one, and what a policy is set to in seconds (windows,
+delays) is divided by the same factor. All runs of a call share a Spark session. Every finished run is kept in `--out`,
+no run is begun after `--within` seconds, and the same command goes on; one seed of everything comes first, policies in
+an order by chance. Topics are bounded, or nothing is ever backpressured. Costs are slots over those of `sluice` in the
+same case, for on Spark no planner knows the capacities.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import random
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -20,22 +22,22 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.measuring import Results, end_on_sigterm
 from benchmarks.policy_cases import DrawnLoad
 from sluice.journal.records import Choice
-from sluice.lab.bench.bench import run_bench
+from sluice.lab.bench.cell import run_cell, shared_session
 from sluice.lab.bench.grid import Cell, grid
 from sluice.lab.bench.statistics import Estimate, estimate
-from sluice.lab.bench.store import BenchStore
 from sluice.protocol import OBJECTIVE, policies
 
 OURS = "sluice"
-LOAD_MINUTES = 30
-INTERVAL_S, OBJECTIVE_S, SLOTS, BOUND_RECORDS = 5.0, 5.0, 24, 20_000
+LOAD_MINUTES = 20
+INTERVAL_S, OBJECTIVE_S, SLOTS, BOUND_RECORDS = 5.0, 10.0, 24, 20_000
 PIPELINES = ("q1", "q5:slide_s=3,window_s=15", "q11")
 WORKLOADS = (
-    f"cosine:minutes={LOAD_MINUTES},period_minutes=15",
-    "square:phase_minutes=8,phases=4,low=0.4",
-    "permutation:levels=5,rounds=1,level_minutes=6",
+    f"cosine:minutes={LOAD_MINUTES},period_minutes={LOAD_MINUTES}",
+    "square:phase_minutes=5,phases=4,low=0.4",
+    "permutation:levels=5,rounds=1,level_minutes=4",
 )
 POLICIES = (
     OURS,
@@ -47,6 +49,8 @@ POLICIES = (
     "hpa-cpu",
     "dragster",
 )
+TRACE = Path("build/policies-on-spark-trace.csv")
+MEASURED = Path("benchmarks/measured/policies-on-spark.json")
 SHOWN = {"slots": "avg_slots", "p95 s": "p95_latency_s", "late": "slo_violation_ratio", "actions": "rescales"}
 Row = Mapping[str, Any]
 
@@ -64,9 +68,8 @@ def compressed(text: str, speedup: float) -> Choice:
     )
 
 
-def trace(folder: Path) -> str:
+def trace(path: Path) -> str:
     """A drawn day with noise that lasts and bursts, as a file."""
-    path = folder / "trace.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     loads = DrawnLoad(pattern="trace", seed=20).loads(np.random.default_rng(20))[:: 140 // LOAD_MINUTES][:LOAD_MINUTES]
     with path.open("w", newline="") as file:
@@ -76,14 +79,15 @@ def trace(folder: Path) -> str:
     return f"trace:path={path},peak=1"
 
 
-def cells(folder: Path, *, seeds: int, duration_s: float, short: bool) -> list[Cell]:
-    """Seed by seed."""
-    workloads = [*WORKLOADS, trace(folder)]
+def cells(loads: Sequence[str], names: Sequence[str], *, seeds: int, duration_s: float) -> list[Cell]:
+    """Seed by seed, case by case."""
+    workloads = [Choice.parse_text(text) for text in (*WORKLOADS, trace(TRACE))]
+    compared = [compressed(text, LOAD_MINUTES * 60 / duration_s) for text in POLICIES]
     named = grid(
-        [Choice.parse_text(text) for text in PIPELINES[: 1 if short else None]],
-        [Choice.parse_text(text) for text in workloads[: 1 if short else None]],
-        [compressed(text, LOAD_MINUTES * 60 / duration_s) for text in POLICIES[: 2 if short else None]],
-        range(1 if short else seeds),
+        [Choice.parse_text(text) for text in PIPELINES],
+        [load for load in workloads if load.name in loads],
+        [policy for policy in compared if policy.name in names],
+        range(seeds),
         engine="spark",
         duration_s=duration_s,
         interval_s=INTERVAL_S,
@@ -91,7 +95,20 @@ def cells(folder: Path, *, seeds: int, duration_s: float, short: bool) -> list[C
         guards={"max_slots": SLOTS, "cooldown_s": INTERVAL_S},
         spark={"topic_bound_records": BOUND_RECORDS},
     )
-    return sorted(named, key=lambda cell: cell.seed)
+    cases = list(dict.fromkeys(cell.case_key for cell in named))
+    by_chance = {id(cell): random.Random(cell.key).random() for cell in named}
+    return sorted(named, key=lambda cell: (cell.seed, cases.index(cell.case_key), by_chance[id(cell)]))
+
+
+def measure(planned: Sequence[Cell], results: Results, within_s: float) -> None:
+    deadline_s = time.monotonic() + within_s
+    missing = [cell for cell in planned if cell.key not in results]
+    with shared_session(missing):
+        for cell in missing:
+            if time.monotonic() > deadline_s:
+                break
+            result = run_cell(cell)
+            results.add(cell.key, {**result.row, "policy": cell.policy.name, "went_wrong": list(result.problems)})
 
 
 def shown(found: Estimate) -> str:
@@ -120,24 +137,24 @@ def show(rows: Sequence[Row]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="two policies on one query under one load")
+    parser.add_argument("--policies", default=",".join(Choice.parse_text(text).name for text in POLICIES))
+    parser.add_argument("--loads", default="cosine,square,permutation,trace")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--duration", type=float, default=75.0, help="seconds per run")
+    parser.add_argument("--duration", type=float, default=60.0, help="seconds per run")
     parser.add_argument("--within", type=float, default=420.0, help="seconds after which no run is begun")
     parser.add_argument("--show", action="store_true", help="run nothing: what there is so far")
-    parser.add_argument("--out", type=Path, default=Path("build/policies-on-spark"))
+    parser.add_argument("--out", type=Path, default=MEASURED)
     options = parser.parse_args()
-    planned = cells(options.out, seeds=options.seeds, duration_s=options.duration, short=options.short)
+    end_on_sigterm()
+    results = Results(options.out)
+    planned = cells(
+        options.loads.split(","), options.policies.split(","), seeds=options.seeds, duration_s=options.duration
+    )
     if not options.show:
-        run_bench(
-            planned,
-            options.out,
-            processes=1,
-            within_s=options.within,
-            on_progress=lambda done, total: print(f"{done} of {total} runs", flush=True),
-        )
-    results = BenchStore(options.out).results()
-    show([{**result.row, "policy": result.cell.policy.name} for result in results])
+        measure(planned, results, options.within)
+    done = [results.found[cell.key] for cell in planned if cell.key in results]
+    print(f"{len(done)} of {len(planned)} runs")
+    show(done)
 
 
 if __name__ == "__main__":
