@@ -8,7 +8,7 @@ executor, `fixed maximum` four, `dynamic allocation` is Spark's own with its def
 sluice with DS2 and an objective of 10 s, `attach sluice`, `attach conttune` and the like are other policies, from
 nothing, with the same objective; QEScalor plans every 15 s instead of every five minutes. Executor-seconds are counted
 from the first record over the same time for all; latencies are of all records; a batch is late if a record of it waited
-longer than the objective. With `--out` finished runs are kept, and the same command goes on with what is missing.
+longer than the objective. Finished runs are kept in `--out`, and the same command goes on with what is missing.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from benchmarks.measuring import Results
 from sluice.spark.cluster.lifecycle import read_state
 from sluice.testing.step_load.executors import ExecutorWatch
 from sluice.testing.step_load.feed import LineFeed
@@ -36,6 +37,7 @@ LOW, HIGH = 30.0, 200.0
 OBJECTIVE_S = 10.0
 MOST = 4
 RUNS = 10
+MEASURED = Path("benchmarks/measured/attach-compared.json")
 MODES: dict[str, dict[str, str]] = {
     "fixed minimum": {"spark.cores.max": "1"},
     "fixed maximum": {"spark.cores.max": str(MOST)},
@@ -161,7 +163,7 @@ def main() -> None:
     parser.add_argument("--only", action="append", choices=list(MODES), help="run this one; may be repeated")
     parser.add_argument("--runs", type=int, choices=range(1, RUNS + 1), default=1, help="of every mode")
     parser.add_argument("--within", type=float, default=math.inf, help="seconds after which no run is begun")
-    parser.add_argument("--out", type=Path, help="keep results here and show those of earlier runs beside them")
+    parser.add_argument("--out", type=Path, default=MEASURED)
     parser.add_argument("--inside", nargs=2, metavar=("MODE", "HOME"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     phases = Phases(10, 20, 20) if arguments.short else Phases(20, 60, 70)
@@ -169,29 +171,24 @@ def main() -> None:
         mode, home = arguments.inside
         arguments.out.mkdir(parents=True, exist_ok=True)
         result = run(mode, arguments.out, Path(home), phases)
-        (arguments.out / "result.json").write_text(json.dumps(result, indent=2))
+        (arguments.out / "result.json").write_text(json.dumps(result))
         return
     deadline_s = time.monotonic() + arguments.within
+    cases = {f"{mode} {number}": mode for number in range(arguments.runs) for mode in arguments.only or MODES}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        out, home = arguments.out or Path(folder) / "out", Path(folder) / "cluster"
-        folders = {
-            (number, mode): out / f"{mode.replace(' ', '-')}-{number}" for number in range(RUNS) for mode in MODES
-        }
-        missing = [
-            (mode, path)
-            for (number, mode), path in folders.items()
-            if number < arguments.runs and mode in (arguments.only or MODES) and not (path / "result.json").exists()
-        ]
+        results = Results(Path(folder) / "short.json" if arguments.short else arguments.out)
+        missing = [case for case in cases if case not in results]
+        home = Path(folder) / "cluster"
         with local_cluster(home) if missing else nullcontext():
-            for mode, path in missing:
+            for case in missing:
                 if time.monotonic() > deadline_s:
                     break
-                again = [sys.executable, "-m", "benchmarks.attach_compared", "--inside", mode, str(home)]
+                path = Path(folder) / case.replace(" ", "-")
+                again = [sys.executable, "-m", "benchmarks.attach_compared", "--inside", cases[case], str(home)]
                 again += ["--out", str(path), *(["--short"] if arguments.short else [])]
                 subprocess.run(again, check=True, stderr=subprocess.DEVNULL)
-                print(json.dumps(json.loads((path / "result.json").read_text())), flush=True)
-        kept = [path / "result.json" for path in folders.values()]
-        print(table([json.loads(path.read_text()) for path in kept if path.exists()]))
+                results.add(case, json.loads((path / "result.json").read_text()))
+        print(table(list(results.found.values())))
 
 
 if __name__ == "__main__":
