@@ -61,6 +61,14 @@ def test_a_jump_is_no_trend():
     assert mean[-1] < 700
 
 
+def test_what_comes_after_a_rest_has_no_trend_until_the_rest_is_long_ago():
+    rest = [0.0] * 20
+    for woken in ([500.0], [250.0, 500.0], [250.0, 500.0, 500.0]):
+        assert outlook([*rest, *woken], 10, band=False)[0][-1] == 500.0
+    ramp = [100.0 + 5 * step for step in range(40)]
+    assert outlook([*rest, *ramp], 10, band=False)[0][-1] > ramp[-1] + 15
+
+
 def test_a_load_is_steady_since_it_last_was_far_from_what_it_is():
     assert steady_windows([500.0, 100.0, 110.0, 90.0, 100.0]) == 4
     assert steady_windows([]) == 0

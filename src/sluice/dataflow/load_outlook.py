@@ -143,16 +143,27 @@ def _no_information(load: float, steps: int) -> list[list[float]]:
 def _slopes(past: Sequence[float]) -> list[float]:
     """Change per step at every moment: what the last steps and the last four times as many agree on.
 
-    A jump is no trend: just after it the long look says little, and soon the short one says nothing.
+    A jump is no trend: just after it the long look says little, and soon the short one says nothing. From nothing to
+    something is a jump always, so no trend begins before the last rest.
     """
-    return [_agreed(_slope(past, at, TREND_STEPS), _slope(past, at, LONG_TREND_STEPS)) for at in range(len(past))]
+    slopes = []
+    rested_at = -1
+    for at, load in enumerate(past):
+        if load <= 0:
+            rested_at = at
+        slopes.append(
+            _agreed(_slope(past, at, TREND_STEPS, rested_at), _slope(past, at, LONG_TREND_STEPS, rested_at))
+        )
+    return slopes
 
 
-def _slope(past: Sequence[float], at: int, steps: int) -> float:
+def _slope(past: Sequence[float], at: int, steps: int, rested_at: int) -> float:
     """Two steps against the two that lie so many before, as far as known."""
     if at < 2:
         return 0.0
     back = min(steps, at - 1)
+    if at - back - 1 <= rested_at < at:
+        return 0.0
     return (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
 
 
