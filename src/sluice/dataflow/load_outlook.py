@@ -144,7 +144,7 @@ def _slopes(past: Sequence[float]) -> list[float]:
     """Change per step at every moment: what the last steps and the last four times as many agree on.
 
     A jump is no trend: just after it the long look says little, and soon the short one says nothing. From nothing to
-    something is a jump always, so no trend begins before the last rest.
+    something is always a jump, and so is the way back: no trend goes through a rest.
     """
     slopes = []
     rested_at = -1
@@ -162,7 +162,7 @@ def _slope(past: Sequence[float], at: int, steps: int, rested_at: int) -> float:
     if at < 2:
         return 0.0
     back = min(steps, at - 1)
-    if at - back - 1 <= rested_at < at:
+    if at - back - 1 <= rested_at:
         return 0.0
     return (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
 
