@@ -151,9 +151,7 @@ def _slopes(past: Sequence[float]) -> list[float]:
     for at, load in enumerate(past):
         if load <= 0:
             rested_at = at
-        slopes.append(
-            _agreed(_slope(past, at, TREND_STEPS, rested_at), _slope(past, at, LONG_TREND_STEPS, rested_at))
-        )
+        slopes.append(_agreed(_slope(past, at, TREND_STEPS, rested_at), _slope(past, at, LONG_TREND_STEPS, rested_at)))
     return slopes
 
 
