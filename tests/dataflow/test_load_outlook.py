@@ -50,6 +50,12 @@ def test_a_jump_seen_from_below_does_not_lead_beyond_all_that_was():
     assert ends([0.0] * 20 + [1000.0] * 20)[-1] <= 1250.0
 
 
+def test_a_jump_that_was_seen_once_is_one_path_from_however_many_moments_it_was_ahead():
+    low, high = [30.0] * 8, [200.0] * 20
+    assert len([end for end in ends(low + high + low) if end > 100]) == 1
+    assert len([end for end in ends(low + high + low + high + low) if end > 100]) == 2
+
+
 @pytest.mark.parametrize("past", [[5.0], [5.0, 6.0], [0.0]])
 def test_a_young_job_has_paths_too_and_none_is_negative(past):
     paths = outlook(past, 4)
