@@ -3,9 +3,9 @@
 python -m benchmarks.policy_grid [--part thesis|drawn|ablation|sensitivity] [--live] [--split dev|held-out] [--short]
 
 Every finished run is a line of the file, so the same command goes on where it was stopped; the clairvoyant plan of a
-case is made once. Cost is slots over those of that plan, late the share of time above 30 s; the plan is run as well, to
-see how far it keeps its word. The policy was developed on `dev`; `held-out` is to be looked at once. Decision times:
-`benchmarks.policies`.
+case is made once. Lines of source that has changed since are dropped, and run again. One at a time on a file. Cost is
+slots over those of that plan, late the share of time above 30 s; the plan is run as well, to see how far it keeps its
+word. The policy was developed on `dev`; `held-out` is to be looked at once. Decision times: `benchmarks.policies`.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ import argparse
 import itertools
 import json
 import multiprocessing
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from benchmarks.policy_cases import PATTERNS, Case, DrawnCase, ThesisCase
 from benchmarks.policy_distorted import AS_IT_IS, CONDITIONS, SLOW_SINK, Distorted
+from benchmarks.source_fingerprint import fingerprint
 from sluice.control.guards import Guards
+from sluice.files import replace_file
 from sluice.journal.file import MemoryJournal
 from sluice.journal.records import Choice
 from sluice.lab.bench.local import prepare_worker
@@ -42,6 +45,7 @@ LEARNERS = ("conttune", "dragster")
 RIVALS = ("ds2", "ds2:catch_up_s=120", "dhalion", "hpa-cpu", "hpa-varga", "flink", "databricks", *LEARNERS)
 REACTIVE = ("ds2:catch_up_s=120", "hpa-varga", "flink", "databricks")
 SWITCHES = ("forecast", "band", "drain", "action_cost", "curve", "saturation", "doubt")
+MEASURED = Path(__file__).parent / "measured" / "policy-grid.jsonl"
 VARIANTS = (OURS, *(f"{OURS}:{switch}=false" for switch in SWITCHES))
 Row = dict[str, Any]
 
@@ -57,9 +61,19 @@ class Task:
         return json.dumps([asdict(self.case), self.policy, self.condition], sort_keys=True)
 
     @property
+    def source(self) -> str:
+        """Of the code that the run depends on."""
+        return _source(Choice.parse_text(self.policy).name)
+
+    @property
     def planned(self) -> Task:
         """The clairvoyant's run of the same case."""
         return Task(self.case, CLAIRVOYANT)
+
+
+@cache
+def _source(policy: str) -> str:
+    return fingerprint("" if policy == CLAIRVOYANT else policies.get(policy).__module__)
 
 
 def run_task(task: Task) -> Row:
@@ -67,7 +81,7 @@ def run_task(task: Task) -> Row:
     if task.policy == CLAIRVOYANT:
         needs = demand(task.case.spec(policies.create("static")))
         planned = plan(needs, slo_s=SLO_S, max_slots=MAX_SLOTS)
-        extra = {"planned_slot_seconds": planned.slot_seconds, "feasible": planned.feasible}
+        extra = {"planned_slot_seconds": round(planned.slot_seconds, 1)}
         # it knows when to act, so nothing but the slots there are limits it
         spec = replace(task.case.spec(ClairvoyantPolicy(planned)), guards=Guards(max_slots=MAX_SLOTS))
         engine, _ = simulated_engine(spec)
@@ -82,8 +96,9 @@ def run_task(task: Task) -> Row:
     summary = summarise(journal.reports(), journal.end(), SLO_S)
     return {
         "key": task.key,
-        "slot_seconds": summary.slot_seconds,
-        "late": summary.slo_violation_ratio,
+        "source": task.source,
+        "slot_seconds": round(summary.slot_seconds, 1),
+        "late": round(summary.slo_violation_ratio, 6),
         "actions": summary.rescales,
         **extra,
     }
@@ -115,11 +130,11 @@ def sensitivity_tasks(split: str, jobs: int, *, live: bool) -> list[Task]:
     ]
 
 
-def results(tasks: Sequence[Task], file: Path, processes: int, again: Sequence[str]) -> dict[str, Row]:
-    """Those in the file, and those run now; `again` names policies whose rows are out of date."""
-    done = {row["key"]: row for row in _rows(file)}
+def results(tasks: Sequence[Task], file: Path, processes: int) -> dict[str, Row]:
+    """Those in the file, and those run now."""
+    done = stored(file)
     wanted = {task.key: task for each in tasks for task in (each.planned, each)}
-    left = [task for key, task in wanted.items() if key not in done or task.policy in again]
+    left = [task for key, task in wanted.items() if key not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
     if left:
         # a forked child would inherit locks of numba's threads
@@ -129,12 +144,19 @@ def results(tasks: Sequence[Task], file: Path, processes: int, again: Sequence[s
                 out.write(json.dumps(row) + "\n")
                 out.flush()
                 done[row["key"]] = row
+        replace_file(file, "".join(json.dumps(done[key]) + "\n" for key in sorted(done)).encode())
     return {key: done[key] for key in wanted}
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def stored(file: Path) -> dict[str, Row]:
+    """The rows of a file, without those that the present source might not give."""
     lines = file.read_text().split("\n")[:-1] if file.exists() else []
-    yield from (json.loads(line) for line in lines)
+    rows = [json.loads(line) for line in lines]
+    return {row["key"]: row for row in rows if row["source"] == _source(_policy_of(row))}
+
+
+def _policy_of(row: Row) -> str:
+    return Choice.parse_text(json.loads(row["key"])[1]).name
 
 
 @dataclass(frozen=True)
@@ -203,10 +225,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10, help="of the thesis' grid")
     parser.add_argument("--learners-seeds", type=int, default=2, help=f"of the slow ones: {', '.join(LEARNERS)}")
     parser.add_argument("--policy", action="append", help="only this one; repeatable")
-    parser.add_argument("--again", action="append", default=[], help="run this one again; repeatable")
     parser.add_argument("--show", action="store_true", help="run nothing: what the file has so far")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("build/policy-grid.jsonl"))
+    parser.add_argument("--out", type=Path, default=MEASURED)
     options = parser.parse_args()
     live, jobs = options.live, 2 if options.short else options.jobs
     if options.part == "thesis":
@@ -221,10 +242,10 @@ def main() -> None:
     if options.policy:
         tasks = [task for task in tasks if task.policy in options.policy]
     if options.show:
-        done = {row["key"]: row for row in _rows(options.out)}
+        done = stored(options.out)
         show([task for task in tasks if {task.key, task.planned.key} <= done.keys()], done)
     else:
-        show(tasks, results(tasks, options.out, options.processes, options.again))
+        show(tasks, results(tasks, options.out, options.processes))
 
 
 if __name__ == "__main__":

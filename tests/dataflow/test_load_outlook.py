@@ -50,6 +50,12 @@ def test_a_jump_seen_from_below_does_not_lead_beyond_all_that_was():
     assert ends([0.0] * 20 + [1000.0] * 20)[-1] <= 1250.0
 
 
+def test_a_jump_that_was_seen_once_is_one_path_from_however_many_moments_it_was_ahead():
+    low, high = [30.0] * 8, [200.0] * 20
+    assert len([end for end in ends(low + high + low) if end > 100]) == 1
+    assert len([end for end in ends(low + high + low + high + low) if end > 100]) == 2
+
+
 @pytest.mark.parametrize("past", [[5.0], [5.0, 6.0], [0.0]])
 def test_a_young_job_has_paths_too_and_none_is_negative(past):
     paths = outlook(past, 4)
@@ -59,6 +65,14 @@ def test_a_young_job_has_paths_too_and_none_is_negative(past):
 def test_a_jump_is_no_trend():
     mean = outlook([100.0] * 40 + [500.0], 10, band=False)[0]
     assert mean[-1] < 700
+
+
+def test_what_comes_after_a_rest_has_no_trend_until_the_rest_is_long_ago():
+    rest = [0.0] * 20
+    for woken in ([500.0], [250.0, 500.0], [250.0, 500.0, 500.0]):
+        assert outlook([*rest, *woken], 10, band=False)[0][-1] == 500.0
+    ramp = [100.0 + 5 * step for step in range(40)]
+    assert outlook([*rest, *ramp], 10, band=False)[0][-1] > ramp[-1] + 15
 
 
 def test_a_load_is_steady_since_it_last_was_far_from_what_it_is():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,22 @@ def test_a_journal_that_shows_no_capacity_is_refused():
         replay(run_of(cycle(0), cycle(1)), {})
 
 
+def test_a_journal_that_shows_no_load_is_refused():
+    """Without load nobody would be late."""
+    whole = past("static", minutes=5)
+    hidden = {"arrival_rate": None, "lag": None, "lag_rate": None}
+
+    def without_load(report):
+        seen = report.cycle.observation
+        operators = {name: metrics.model_copy(update=hidden) for name, metrics in seen.operators.items()}
+        observation = seen.model_copy(update={"operators": operators})
+        return replace(report, cycle=report.cycle.model_copy(update={"observation": observation}))
+
+    blind = RunLog(whole.header, tuple(without_load(report) for report in whole.reports), whole.end)
+    with pytest.raises(BadInputError, match="no load of bids_source"):
+        replay(blind, {})
+
+
 def test_the_command_shows_estimates_as_such(tmp_path, capsys):
     path = tmp_path / "journal.jsonl"
     kept = FileJournal(path)
@@ -96,7 +113,7 @@ def test_the_command_shows_estimates_as_such(tmp_path, capsys):
 
     code, out = sluice("--policy", "ds2", "--policy", "databricks:patience=2")
     assert code == 0
-    assert "ds2 (measured)" in out
+    assert "the run: ds2 (measured)" in out
     assert "databricks:patience=2" in out
     assert "Estimates, from the capacities in the journal" in out
     _, far = sluice("--policy", "sluice", "--slo", "5m", "--json")

@@ -23,6 +23,13 @@ def test_one_of_both_alone_brings_nothing(seen):
     assert recommended(Databricks(), seen) == {}
 
 
+def test_what_waits_at_the_source_waits_for_the_operator_that_holds_it_up():
+    source = {"parallelism": 2, "busy": 0.3, "input_rate": 300.0, "lag": 15_000.0}
+    slow = {"parallelism": 2, "busy": 0.9, "input_rate": 300.0}
+    assert recommended(Databricks(), job("source>slow", source=source, slow=slow)) == {"source": 2, "slow": 4}
+    assert recommended(Databricks(), job("slow>source", source=source, slow=slow)) == {}
+
+
 def test_idle_slots_are_released_after_a_while():
     made = decisions(Databricks(), [query(0.2)] * 4)
     assert [one.parallelism.get("query") for one in made] == [None, None, None, 2]

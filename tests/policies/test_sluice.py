@@ -285,7 +285,7 @@ def test_a_job_rests_once_idling_has_cost_what_waking_it_will() -> None:
     free, restart = ActionCost(downtime_s=0.0), ActionCost(downtime_s=40.0, cooldown_s=300.0)
     assert first_rest(free, worked=True) == 60.0
     assert first_rest(restart, worked=True) == 240.0, "40 s late at five times the price, and 40 s of slots"
-    assert first_rest(restart, worked=False) == 2040.0, "who knows no capacity is late for a cooldown more"
+    assert first_rest(restart, worked=False) == 240.0, "who knows no capacity does not wait for longer"
 
 
 def test_a_jump_after_a_rest_does_not_look_like_a_blocked_job() -> None:

@@ -80,8 +80,8 @@ def _asked(run: RunLog, chosen: Mapping[str, Choice], slo_s: float | None) -> Pa
 
 def _show(past: PastRun, console: Console) -> None:
     table = Table("policy", "slot-hours", "late", "late s", "actions", "agreed")
-    table.add_row(f"{past.policy} (measured)", *_cells(past.measured), "")
-    table.add_row(f"{past.policy} (estimated)", *_cells(past.estimate), "")
+    table.add_row(f"the run: {past.policy} (measured)", *_cells(past.measured), "")
+    table.add_row(f"the run: {past.policy} (estimated)", *_cells(past.estimate), "")
     for one in past.replays:
         table.add_row(f"{one.policy} (estimated)", *_cells(one.estimate), f"{one.agreed} of {len(one.advice)}")
     console.print(table)

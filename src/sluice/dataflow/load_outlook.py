@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 TREND_STEPS, LONG_TREND_STEPS = 4, 16
@@ -143,16 +144,25 @@ def _no_information(load: float, steps: int) -> list[list[float]]:
 def _slopes(past: Sequence[float]) -> list[float]:
     """Change per step at every moment: what the last steps and the last four times as many agree on.
 
-    A jump is no trend: just after it the long look says little, and soon the short one says nothing.
+    A jump is no trend: just after it the long look says little, and soon the short one says nothing. From nothing to
+    something is always a jump, and so is the way back: no trend goes through a rest.
     """
-    return [_agreed(_slope(past, at, TREND_STEPS), _slope(past, at, LONG_TREND_STEPS)) for at in range(len(past))]
+    slopes = []
+    rested_at = -1
+    for at, load in enumerate(past):
+        if load <= 0:
+            rested_at = at
+        slopes.append(_agreed(_slope(past, at, TREND_STEPS, rested_at), _slope(past, at, LONG_TREND_STEPS, rested_at)))
+    return slopes
 
 
-def _slope(past: Sequence[float], at: int, steps: int) -> float:
+def _slope(past: Sequence[float], at: int, steps: int, rested_at: int) -> float:
     """Two steps against the two that lie so many before, as far as known."""
     if at < 2:
         return 0.0
     back = min(steps, at - 1)
+    if at - back - 1 <= rested_at:
+        return 0.0
     return (past[at] + past[at - 1] - past[at - back] - past[at - back - 1]) / (2 * back)
 
 
@@ -186,15 +196,24 @@ def _like_now(past: Sequence[float], slopes: Sequence[float], steps: int) -> lis
     scale = max(past) - min(past)
     near = NEAR * max(scale, now)
     known = [at for at in range(2, len(past) - max(1, steps // 2)) if abs(past[at] - now) <= near]
-    if len(known) <= MOST_PATHS:
-        return known
-    scale = scale or 1.0
-    steep = max(abs(slope) for slope in slopes) or 1.0
+    steep = max(map(abs, slopes)) or 1.0
 
     def unlike(at: int) -> float:
-        return abs(past[at] - now) / scale + 0.5 * abs(slopes[at] - slope) / steep
+        return abs(past[at] - now) / (scale or 1.0) + 0.5 * abs(slopes[at] - slope) / steep
 
-    return sorted(known, key=unlike)[:MOST_PATHS]
+    return _each_jump_once(sorted(known, key=unlike), past, steps, near)
+
+
+def _each_jump_once(moments: Sequence[int], past: Sequence[float], steps: int, least: float) -> list[int]:
+    """Of all moments that have the same jump before them the first alone: what happened once is no habit."""
+    changes = [0.0, *(abs(after - before) for before, after in pairwise(past))]
+    chosen: dict[int, int] = {}
+    for at in moments:
+        jump = max(range(at + 1, min(len(past), at + steps + 1)), key=changes.__getitem__)
+        chosen.setdefault(jump if changes[jump] > least else -at, at)
+        if len(chosen) == MOST_PATHS:
+            break
+    return list(chosen.values())
 
 
 def _errors(past: Sequence[float], origin: int, slope: float, reach: Sequence[float]) -> list[float]:

@@ -19,6 +19,7 @@ from sluice.control.decider import Decider
 from sluice.control.guards import Guards, Situation
 from sluice.control.loop import Loop
 from sluice.dataflow.job_model import JobModel
+from sluice.dataflow.rates import source_arrival_rate
 from sluice.errors import BadInputError
 from sluice.journal.file import MemoryJournal
 from sluice.journal.results import CycleReport, RunLog
@@ -245,8 +246,12 @@ def _capacity(model: JobModel, name: str) -> Callable[[int], float]:
 def _load(times_s: Floats, seen: Sequence[Observation], name: str) -> Callable[[Floats], Floats]:
     """The arrival rate of every window until the end of it; one that is unknown goes on as before."""
     rates: list[float] = []
-    for observation in seen:
-        rate = observation.operators[name].arrival_rate
+    known = [source_arrival_rate(observation.operators[name]) for observation in seen]
+    if all(rate is None for rate in known):
+        raise BadInputError(
+            f"the journal shows no load of {name} (arrivals, or input and growth of the lag): nothing to estimate"
+        )
+    for rate in known:
         rates.append(rate if rate is not None else rates[-1] if rates else 0.0)
     values = np.array(rates)
     return lambda at_s: values[np.clip(np.searchsorted(times_s, at_s), 0, values.size - 1)]

@@ -24,9 +24,10 @@ class Databricks:
     """More instances while slots are busy and tasks queue, fewer while slots are idle and none do.
 
     Utilisation is the busy share. A task is what an instance reads in one window, so the queue is `lag / (true rate of
-    one * window)` tasks; where that is unknown, a lag that grows counts as a queue of one task per instance. Up to
-    as many instances as work and queue would keep at `target`, at most `largest_factor` at once; down the same way
-    after `patience` windows.
+    one * window)` tasks; where that is unknown, a lag that grows counts as a queue of one task per instance. What waits
+    at an operator's sources waits for it too, in as many tasks per instance: the queue is the pipeline's. Up to as many
+    instances as work and queue would keep at `target`, at most `largest_factor` at once; down the same way after
+    `patience` windows.
     """
 
     high: float = parameter(0.8, "utilisation at or above which a queue brings more instances")
@@ -53,13 +54,14 @@ class Databricks:
         idle: dict[str, int] = {}
         after: dict[str, int] = {}
         phrases: list[str] = []
+        queues = queues_of(observation)
         for name, metrics in observation.operators.items():
             busy = metrics.busy if metrics.busy is not None else metrics.cpu
             if busy is None:
                 continue
             busy = min(busy, 1.0)
-            queued = queued_tasks(metrics, observation.interval_s)
-            waiting = queued / now[name] >= QUEUED
+            queued = queues[name] * now[name]
+            waiting = queues[name] >= QUEUED
             idle[name] = memory.get("idle", {}).get(name, 0) + 1 if busy <= self.low and not waiting else 0
             if busy >= self.high and waiting:
                 wanted = now[name] * busy / self.target + queued * self.target
@@ -75,6 +77,17 @@ class Databricks:
             return Recommendation.hold(f"databricks: no change: {listing(phrases)}"), kept
         changed = listing(f"{name} {now[name]} -> {count}" for name, count in changes.items())
         return Recommendation(parallelism=now | changes, reason=f"databricks: {changed}: {listing(phrases)}"), kept
+
+
+def queues_of(observation: Observation) -> dict[str, float]:
+    """Tasks that wait for a slot of every operator, per instance."""
+    queues: dict[str, float] = {}
+    topology = observation.topology
+    for name in topology.order:
+        metrics = observation.operators[name]
+        own = queued_tasks(metrics, observation.interval_s) / metrics.parallelism
+        queues[name] = max([own, *(queues[before] for before in topology.predecessors[name])])
+    return queues
 
 
 def queued_tasks(metrics: OperatorMetrics, interval_s: float) -> float:

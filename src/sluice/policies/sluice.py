@@ -97,7 +97,7 @@ class Sluice:
         }
         cost = observation.action_cost or ActionCost()
         horizon = self._horizon(observation.interval_s, cost, steady_windows(loads))
-        rests_after = self._idle_windows(observation.interval_s, cost, horizon, is_known=any(model.inputs.values()))
+        rests_after = self._idle_windows(observation.interval_s, horizon)
         kept["idle"] = min(idle, rests_after)
         skill = Skill.from_list(memory.get("skill", ()))
         if len(loads) > 1 and model.load is not None and memory.get("said"):
@@ -216,9 +216,9 @@ class Sluice:
         steps = min(2 * MOST_STEPS, max(2, math.ceil(whole_s / (windows * interval_s))))
         return _Horizon(steps, windows, downtime_s, start_s)
 
-    def _idle_windows(self, interval_s: float, cost: ActionCost, horizon: _Horizon, *, is_known: bool) -> int:
-        """After how many without load the job rests; whoever knows no capacity will be woken by two actions."""
-        woken_s = horizon.downtime_s + horizon.start_s + (0.0 if is_known else cost.cooldown_s)
+    def _idle_windows(self, interval_s: float, horizon: _Horizon) -> int:
+        """After how many without load the job rests."""
+        woken_s = horizon.downtime_s + horizon.start_s
         return max(IDLE_WINDOWS, math.ceil((1 + self.late_price) * woken_s / interval_s))
 
     def _paths(self, loads: list[float], horizon: _Horizon) -> list[list[float]]:
