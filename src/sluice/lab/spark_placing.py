@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.control.loop import Planner, Review
-from sluice.errors import SluiceError
+from sluice.errors import BadInputError, SluiceError
 from sluice.model import Cluster, Graph, Observation, Placement, Target, WorkerMetrics
 from sluice.placement import Placer
 from sluice.placement.planner import PlacementPlanner, UnitCosts
@@ -92,8 +92,19 @@ def needed_workers(there: Cluster, instances: int, current: Placement | None, mo
     return Cluster(workers=(*sorted(kept, key=lambda worker: worker.name), *coming))
 
 
-def units_of(profile: Profile) -> dict[str, UnitCosts]:
-    """What profiling measured per record; operators whose costs are unknown are observed instead."""
+def units_of(profile: Profile, operators: Collection[str]) -> dict[str, UnitCosts]:
+    """What profiling measured per record; operators whose costs are unknown are observed instead.
+
+    Bad input if it is the profile of other operators, or has nothing that was measured. A query may be a chain of
+    operators, with all their names.
+    """
+    known = [op.name for op in profile.operators]
+    if not all(part in operators for name in known for part in name.split("+")):
+        raise BadInputError(
+            f"the profile has operators {', '.join(sorted(known))}, the pipeline {', '.join(sorted(operators))}"
+        )
+    if all(op.costs is None for op in profile.operators):
+        raise BadInputError("the profile has no costs per record; 'sluice profile' measures them")
     return {
         op.name: UnitCosts(
             cpu=op.costs.cpu_s_per_record or 0.0,

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Literal
 
 from sluice.control.guards import Guards
 from sluice.errors import BadInputError
+from sluice.files import check_writable
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.run import RunSpec
 from sluice.lab.spark_placing import SparkPlacement
 from sluice.lab.workloads import rate_curve
 from sluice.model import Target
 from sluice.registry import parameter
+from sluice.spark.masters import YARN
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
-from sluice.spark.placed.cluster import FIRST_EXECUTOR_S, YARN
+from sluice.spark.placed.cluster import FIRST_EXECUTOR_S
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
@@ -124,7 +126,7 @@ def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
     if resume and root is not None and not has_saved_run(root):
         raise BadInputError(f"unknown checkpoint: no run was saved in {str(root)!r}; expected a folder with plan.json")
     if root is not None:
-        root.mkdir(parents=True, exist_ok=True)
+        check_writable(root, "--root")
         yield root
     else:
         with TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
