@@ -98,7 +98,10 @@ def refusal(capsys, *arguments: str) -> str:
         (["q1", "--engine", "spark", "--master", "spark://h"], "spark://HOST:PORT, or on yarn, got 'spark://h'"),
         (["q1", "--engine", "spark", "--root", "{file}"], "--root must be a folder to write in, got"),
         (["q1", "--engine", "spark", "--root", "{file}", "--resume"], "unknown checkpoint: no run was saved in"),
-        ([*ON_MASTER, "--placement", "caps", "--profile", "{profile}"], "the profile has operators other, the pipeline"),
+        (
+            [*ON_MASTER, "--placement", "caps", "--profile", "{profile}"],
+            "the profile has operators other, the",
+        ),
         (["q1", "--engine", "spark", "--spark-set", "elastic=true"], "elastic=true needs a --placement"),
         (["q1", "--engine", "spark", "--spark-set", "executors=0"], "executors must be at least 1, got 0"),
         (["q1", "--master", "spark://h:1"], "--master is for --engine spark, got --engine sim"),

@@ -42,6 +42,15 @@ def test_workers_that_go_or_join_are_a_reason_at_once():
     assert [one.slots for one in found] == [8, 4, 4, 12]
 
 
+def test_workers_that_went_while_no_driver_ran_are_a_reason_once():
+    earlier = Placement(tasks={"w0": {"a": 1}, "w7": {"a": 1}, "w8": {}, "expected-1": {"a": 1}})
+    placement = SparkPlacement(placer=placers.create("evenly"))
+    review = placement.review(lambda: Cluster.uniform(2, 4), earlier)
+    assert [review(window(), TARGET).outdated for _ in range(2)] == ["worker w7 is gone", None]
+    same = placement.review(lambda: Cluster.uniform(2, 4), Placement(tasks={"w0": {"a": 1}}))
+    assert same(window(), TARGET).outdated is None
+
+
 def test_a_worker_must_stay_hot_and_gets_time_after_that():
     review = WorkerReview(lambda: Cluster.uniform(2, 4))
     hot, mild = window(w0=0.95, w1=0.3), window(w0=0.8, w1=0.3)

@@ -26,8 +26,11 @@ def test_addresses_of_a_master(master, found):
 
 @pytest.mark.parametrize(
     "master",
-    ["", "h:7077", "local[2]", "k8s://h:1", "spark://", "spark://h", "spark://:7077", "spark://h:x", "spark://h:0"]
-    + ["spark://h:70770", "spark://h:1/", "spark://h:1,", "spark://h:1,h", "spark://a b:1", "SPARK://h:1"],
+    [
+        *("", "h:7077", "local[2]", "k8s://h:1", "SPARK://h:1"),
+        *("spark://", "spark://h", "spark://:7077", "spark://h:x", "spark://h:0", "spark://h:70770"),
+        *("spark://h:1/", "spark://h:1,", "spark://h:1,h", "spark://a b:1"),
+    ],
 )
 def test_what_is_no_master_is_named(master):
     with pytest.raises(BadInputError, match="spark://HOST:PORT, or on yarn, got") as refused:

@@ -290,8 +290,8 @@ class SparkEngine:
             if self.worker_side.lost_some:
                 self.ledgers.worker_lost()
             self.worker_side.sample()
-            self._keep_placement()
-            seen += self.worker_side.keep_executors(self._wanted)
+            moved = self._said(self._keep_placement())
+            seen += (*((moved,) if moved else ()), *self.worker_side.keep_executors(self._wanted))
         restarts = self.runtime.restart_failed()
         self.runtime.trim_output()
         if self._feed:
