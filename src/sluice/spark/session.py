@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.causes import root_cause
 from sluice.spark.class_archive import ClassArchive
 from sluice.spark.forkserver import ADDRESS, ensure_started
-from sluice.spark.internals import jvm_process, root_cause
+from sluice.spark.internals import jvm_process
 from sluice.spark.local_files import use_quick_local_files
 from sluice.spark.masters import check_answers
 from sluice.spark.worker_python import command
@@ -160,17 +161,17 @@ def _new_session(
     except PySparkRuntimeError as error:
         raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error
     except Py4JJavaError as error:
-        raise _no_application(error, master) from error
+        raise no_application(error, master) from error
     archive.keep_at_exit(jvm_process(spark))
     use_quick_local_files(spark)
     return spark
 
 
-def _no_application(error: Py4JJavaError, master: str | None) -> SluiceError:
+def no_application(error: Py4JJavaError, master: str | None) -> SluiceError:
     """A master that gives no application makes Spark stop its context: the error is that of whoever uses it next."""
     if master is not None and "stopped SparkContext" in str(error):
         return BadInputError(f"what answers at {master!r} did not accept the application; is that a Spark master?")
-    return SluiceError(f"Spark did not start{f' on {master!r}' if master else ''}: {root_cause(error)}")
+    return SluiceError(f"Spark did not start{f' on {master!r}' if master else ''}: {root_cause(str(error))}")
 
 
 def _shared_session(threads: int, master: str | None, settings: Mapping[str, str]) -> SparkSession:

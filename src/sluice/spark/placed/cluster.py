@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -100,9 +102,9 @@ def check_shared(spark: SparkSession, root: Path, slots: int) -> None:
     try:
         answers = spark.sparkContext.parallelize(range(slots), slots).barrier().mapPartitions(look).collect()
     except Py4JJavaError as error:
-        raise SluiceError(
+        raise BadInputError(
             f"the workers of {spark.sparkContext.master} cannot run Python with sluice: {root_cause(str(error))}; "
-            f"PYSPARK_PYTHON names the Python they have"
+            f"PYSPARK_PYTHON must be the Python they have, got {os.environ.get('PYSPARK_PYTHON', sys.executable)!r}"
         ) from error
     for host, problem in answers:
         if problem is not None:
