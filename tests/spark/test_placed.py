@@ -24,6 +24,7 @@ from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.pipeline.folders import QueryState, SavedState
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.pipeline.runtime import Runtime
+from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
 from sluice.spark.placed.cluster import executors_of
 from sluice.spark.placed.elastic import EMPTY_S, ElasticExecutors, without_slots
@@ -231,6 +232,25 @@ def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_
     assert elastic.reconcile(shrunk, two) == elastic.reconcile(shrunk, two) == ()
     assert elastic.reconcile(shrunk, two) == ("released the executors of b: no instance there",)
     assert calls == [2, 1, ["1"]]
+
+
+def test_nothing_is_planned_on_an_executor_that_was_released_though_spark_still_lists_it(monkeypatch):
+    monkeypatch.setattr(executor_calls, "request_executors", lambda *_: None)
+    monkeypatch.setattr(executor_calls, "kill_idle_executors", lambda _, ids: ids)
+    times_s = iter([0.0, EMPTY_S])
+    summary = {"isActive": True, "totalCores": 4}
+    side = WorkerSide.__new__(WorkerSide)
+    side._elastic = ElasticExecutors(None, now_s=lambda: next(times_s))
+    side._store = SimpleNamespace(
+        executors=lambda: [{"id": str(n), "hostPort": f"{host}:7", **summary} for n, host in enumerate("ab")]
+    )
+    side.workers, side._names, side._capacity = {}, {}, {}
+    side.refresh()
+    wanted = placed(a={"map": 1}, b={})
+    assert side.keep_executors(wanted) == ()
+    assert side.keep_executors(wanted) == ("released the executors of b: no instance there",)
+    assert [worker.name for worker in side.cluster.workers] == ["a"]
+    assert (side.refresh(), list(side.workers)) == ((), ["a"])
 
 
 def test_a_folder_of_another_pipeline_is_refused_before_its_placement_is_read(tmp_path):
