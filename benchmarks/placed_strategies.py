@@ -3,18 +3,22 @@
     python -m benchmarks.placed_strategies [--queries q5,q8,inference] [--runs 5] [--out placed-strategies.json]
 
 Three workers of four slots with a third of a core each, no pacing, a backlog at the sources, bounded topics in between
-(CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. One application for all:
-plans change live; Spark's own scheduling has queries of its own in it, with Spark's own locality wait. `random` puts
-every instance into any free slot. `settled` is CAPS' plan again, window after window, with nothing moved in between.
-Every measured plan is kept in --out, and another call goes on with the next one.
+(CAPSys, figure 7). Unit costs are measured first, with every operator alone on a worker. All strategies have the same
+queries: plans change live, in an order drawn by chance. Spark's own scheduling (`spark`) takes its turn among them,
+with no plan and Spark's own locality wait; its state begins with one partition on every worker, as Spark itself begins
+on idle workers, and stays there. `random` puts every instance into any free slot. `settled` is CAPS' plan again, window
+after window, with nothing moved in between. Every measured plan is kept in --out, and another call goes on with the
+next one.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +32,12 @@ from benchmarks.placed_load import (
     plan_cost,
     request_for,
     unpaced,
-    wait_for_output,
+    wait_for_batch,
     warm_up,
 )
 from benchmarks.placed_workers import Workers, workers
 from sluice.control.engine import wait
+from sluice.files import replace_file
 from sluice.lab.bench.statistics import estimate
 from sluice.model import Placement, Target
 from sluice.placement import placers
@@ -46,7 +51,8 @@ WARM_UP_S = 60.0
 SPARKS_OWN, RANDOM = "spark", "random"
 PLACED = ("caps", "default", "evenly", RANDOM, "odrp")
 SETTLED = "settled"
-SHOWN = (*PLACED, SETTLED, SPARKS_OWN)
+IN_TURN = (*PLACED, SPARKS_OWN)
+SHOWN = (*IN_TURN, SETTLED)
 SEEDED = ("default", "evenly")
 LOCALITY_WAIT = "spark.locality.wait"
 
@@ -142,25 +148,14 @@ def figures(found: Window, cost: Any = None) -> dict[str, Any]:
 def measure_query(
     there: Workers, one: Studied, runs: int, settle_s: float, measure_s: float, results: Results
 ) -> Iterator[tuple[str, Any]]:
-    strategies = [f"{one.query} {name} {run}" for run in range(runs) for name in (*PLACED, SETTLED)]
-    if any(case not in results for case in strategies):
-        yield from measure_placed(there, one, runs, settle_s, measure_s, results)
-    own = [f"{one.query} {SPARKS_OWN} {run}" for run in range(runs)]
-    own = [case for case in own if case not in results]
-    if own:
-        yield from measure_unplaced(there, one, own, settle_s, measure_s)
-
-
-def measure_placed(
-    there: Workers, one: Studied, runs: int, settle_s: float, measure_s: float, results: Results
-) -> Iterator[tuple[str, Any]]:
     job = unpaced(one.query, state_partitions=3, **one.settings)
     feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
     bound = one.blocks_ahead * one.events_per_block
-    engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-placed", bound=bound)
+    engine = engine_on(there, job.pipeline, feed, there.folder / one.query, bound=bound)
     there.free()
     try:
-        warm_up(engine, spread(there.names, one.parallelism), there.names, WARM_UP_S)
+        begun = spread(there.names, one.parallelism)
+        warm_up(engine, begun, there.names, WARM_UP_S)
         there.limit()
         wait(engine, 4.0)
         if f"{one.query} profile" not in results:
@@ -173,9 +168,12 @@ def measure_placed(
         request = request_for(engine, one.parallelism, units, rates)
         for run in range(runs):
             # each finds the state where the one before left it: no strategy is always after the same one
-            for name in random.Random(run).sample(PLACED, len(PLACED)):
+            for name in random.Random(run).sample(IN_TURN, len(IN_TURN)):
                 case = f"{one.query} {name} {run}"
                 if case in results:
+                    continue
+                if name == SPARKS_OWN:
+                    yield case, figures(measured_unplaced(engine, begun, one.watched, settle_s, measure_s))
                     continue
                 if name == RANDOM:
                     target = at_random(there.names, one.parallelism, run)
@@ -203,28 +201,37 @@ def flow_rates(engine: SparkEngine, alone: Mapping[str, float]) -> dict[str, flo
     return {name: seen.operators[name].input_rate or alone.get(name, 0.0) for name in engine.graph.names}
 
 
-def measure_unplaced(
-    there: Workers, one: Studied, cases: list[str], settle_s: float, measure_s: float
-) -> Iterator[tuple[str, Any]]:
-    """Queries that no plan steers, with Spark's default locality wait; state stays where its first batch put it."""
-    there.free()
-    conf = context_of(there.spark).conf()
-    before = conf.get(LOCALITY_WAIT)
-    conf.set(LOCALITY_WAIT, "3s")
-    job = unpaced(one.query, state_partitions=3, **one.settings)
-    feed = backlog(job, events_per_block=one.events_per_block, repeated=one.repeated)
-    bound = one.blocks_ahead * one.events_per_block
-    engine = engine_on(there, job.pipeline, feed, there.folder / f"{one.query}-own", places=False, bound=bound)
+def measured_unplaced(engine: SparkEngine, begun: Target, watched: str, settle_s: float, measure_s: float) -> Window:
+    """No task has a place to follow; state is left where `begun` has it."""
+    engine.reconcile(begun)
+    for _ in range(2):
+        wait_for_batch(engine, watched)
+    with unplaced(engine):
+        for _ in range(2):
+            wait_for_batch(engine, watched)
+        found = measured(engine, None, [watched], settle_s=settle_s, measure_s=measure_s)
+    return replace(found, followed=None)
+
+
+@contextmanager
+def unplaced(engine: SparkEngine) -> Iterator[None]:
+    """Spark schedules as it likes, with its default locality wait; afterwards the plans are in force again.
+
+    Assumes that no plan changes meanwhile: then the engine does not write one.
+    """
+    files = [engine.runtime.folders.places(name) for name in engine.runtime.queries]
+    plans = [file.read_bytes() for file in files]
+    conf = context_of(engine.spark).conf()
+    wait_before = conf.get(LOCALITY_WAIT)
     try:
-        engine.start(Target(parallelism=dict(one.parallelism)))
-        wait_for_output(engine)
-        there.limit()
-        wait(engine, 8.0)
-        for case in cases:
-            yield case, figures(measured(engine, None, [one.watched], settle_s=settle_s / 2, measure_s=measure_s))
+        conf.set(LOCALITY_WAIT, "3s")
+        for file in files:
+            replace_file(file, json.dumps({"places": [], "workers": []}).encode())
+        yield
     finally:
-        engine.stop()
-        conf.set(LOCALITY_WAIT, before)
+        conf.set(LOCALITY_WAIT, wait_before)
+        for file, plan in zip(files, plans, strict=True):
+            replace_file(file, plan)
 
 
 def main() -> None:
@@ -237,10 +244,14 @@ def main() -> None:
     given = parser.parse_args()
     results = Results(given.out)
     queries = given.queries.split(",")
-    cases = [f"{query} {name} {run}" for query in queries for name in SHOWN for run in range(given.runs)]
-    if any(case not in results for case in cases):
+    missing = [
+        query
+        for query in queries
+        if any(f"{query} {name} {run}" not in results for name in SHOWN for run in range(given.runs))
+    ]
+    if missing:
         with workers("strategies", count=WORKERS, slots=SLOTS, cpus=CPUS) as there:
-            for query in queries:
+            for query in missing:
                 measuring = measure_query(there, STUDIED[query], given.runs, given.settle, given.seconds, results)
                 for case, found in measuring:
                     results.add(case, found)

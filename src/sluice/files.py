@@ -7,6 +7,8 @@ import tempfile
 import uuid
 from pathlib import Path
 
+from sluice.errors import BadInputError
+
 TEMPORARY_SUFFIX = ".tmp"
 
 
@@ -36,6 +38,14 @@ def check_replaceable(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=path.parent):
         pass
+
+
+def check_writable(folder: Path, what: str) -> None:
+    """Bad input, naming the folder as `what`, unless files can be written in it; made if it is not there."""
+    try:
+        check_replaceable(folder / "file")
+    except OSError as error:
+        raise BadInputError(f"{what} must be a folder to write in, got {str(folder)!r}: {error.strerror}") from error
 
 
 def _sync_folder(folder: Path) -> None:

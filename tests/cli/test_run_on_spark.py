@@ -16,6 +16,7 @@ import pytest
 
 from sluice.cli import main
 from sluice.journal.file import read_runs
+from sluice.spark.cluster.processes import free_port
 from sluice.spark.pipeline.folders import Folders, at_batch_boundary
 
 SLOTS = 4
@@ -23,6 +24,8 @@ SLOTS = 4
 PATIENCE_S = 240.0
 
 ON_NODES = ["q1", "--engine", "spark", "--master", "spark://h:1", "--nodes", "example"]
+
+ON_MASTER = ["q1", "--engine", "spark", "--master", "spark://h:1"]
 
 PIPELINE = """
 import numpy as np
@@ -92,6 +95,13 @@ def refusal(capsys, *arguments: str) -> str:
         (["q1", "--engine", "spark", "--placement", "best", "--master", "spark://h:1"], "unknown placement strategy"),
         (["q1", "--engine", "spark", "--master", "yarn"], "--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR"),
         (["q1", "--engine", "spark", "--master", "k8s://h"], "spark://HOST:PORT, or on yarn, got 'k8s://h'"),
+        (["q1", "--engine", "spark", "--master", "spark://h"], "spark://HOST:PORT, or on yarn, got 'spark://h'"),
+        (["q1", "--engine", "spark", "--root", "{file}"], "--root must be a folder to write in, got"),
+        (["q1", "--engine", "spark", "--root", "{file}", "--resume"], "unknown checkpoint: no run was saved in"),
+        (
+            [*ON_MASTER, "--placement", "caps", "--profile", "{profile}"],
+            "the profile has operators other, the",
+        ),
         (["q1", "--engine", "spark", "--spark-set", "elastic=true"], "elastic=true needs a --placement"),
         (["q1", "--engine", "spark", "--spark-set", "executors=0"], "executors must be at least 1, got 0"),
         (["q1", "--master", "spark://h:1"], "--master is for --engine spark, got --engine sim"),
@@ -107,8 +117,18 @@ def refusal(capsys, *arguments: str) -> str:
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, complaint, pipeline_file, capsys):
-    given = (argument.replace("{file}", str(pipeline_file)) for argument in arguments)
-    assert complaint in refusal(capsys, *given)
+    profile = pipeline_file.with_name("profile.json")
+    profile.write_text(json.dumps({"operators": [{"name": "other", "parallelism": 1}]}))
+    named = {"{file}": str(pipeline_file), "{profile}": str(profile)}
+    assert complaint in refusal(capsys, *(named.get(one, one.replace("{file}", named["{file}"])) for one in arguments))
+
+
+def test_a_master_that_does_not_answer_is_one_line_and_exit_code_2(capsys):
+    master = f"spark://127.0.0.1:{free_port()}"
+    assert refusal(capsys, "q1", "--engine", "spark", "--master", master, "--placement", "evenly") == (
+        f"sluice: no master answers at {master!r} ({master.removeprefix('spark://')}: Connection refused); "
+        f"is the cluster up?"
+    )
 
 
 def test_a_missing_java_is_one_line_and_exit_code_2(monkeypatch, capsys):

@@ -1,6 +1,7 @@
 """Explaining a journal: every action with its reason and what came of it."""
 
 from sluice.journal.explain import explain, held_back
+from sluice.journal.records import Outcome
 from tests.journal.records import cycle, outcome, run
 
 
@@ -28,6 +29,12 @@ def test_the_outcome_is_the_last_that_is_known():
     assert one.outcome == "15 s later: latency 30.0s -> 20.0s, read 100/s -> 150/s."
     (one,) = explain(run(*acted, blind))
     assert one.outcome == "30 s later: latency 30.0s -> unknown, read 100/s -> unknown."
+
+
+def test_tasks_that_only_move_were_placed_anew_and_what_that_took_is_said():
+    moved = Outcome(cycle=0, time_s=15.0, status="done", detail="placement moves 3 of 6 state partitions of count")
+    (one,) = explain(run(cycle(0, action="apply"), moved, cycle(1)))
+    assert one.sentence().startswith("  0:15 placed anew (placement moves 3 of 6 state partitions of count). Why: ")
 
 
 def test_what_was_held_back_is_counted_by_cause():

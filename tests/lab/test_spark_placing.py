@@ -2,6 +2,7 @@
 
 import pytest
 
+from sluice.errors import BadInputError
 from sluice.lab.spark_placing import (
     HOT_WINDOWS,
     QUIET_WINDOWS,
@@ -9,6 +10,7 @@ from sluice.lab.spark_placing import (
     WorkerReview,
     hot_worker,
     needed_workers,
+    units_of,
 )
 from sluice.model import (
     Cluster,
@@ -22,6 +24,7 @@ from sluice.model import (
 )
 from sluice.placement import placers
 from sluice.placement.planner import UnitCosts
+from sluice.placement.request import Profile
 
 TARGET = Target(parallelism={"a": 1})
 
@@ -37,6 +40,15 @@ def test_workers_that_go_or_join_are_a_reason_at_once():
     found = [review(window(), TARGET) for _ in range(4)]
     assert [one.outdated for one in found] == [None, "worker w1 is gone", None, "worker w1 joined, worker w2 joined"]
     assert [one.slots for one in found] == [8, 4, 4, 12]
+
+
+def test_workers_that_went_while_no_driver_ran_are_a_reason_once():
+    earlier = Placement(tasks={"w0": {"a": 1}, "w7": {"a": 1}, "w8": {}, "expected-1": {"a": 1}})
+    placement = SparkPlacement(placer=placers.create("evenly"))
+    review = placement.review(lambda: Cluster.uniform(2, 4), earlier)
+    assert [review(window(), TARGET).outdated for _ in range(2)] == ["worker w7 is gone", None]
+    same = placement.review(lambda: Cluster.uniform(2, 4), Placement(tasks={"w0": {"a": 1}}))
+    assert same(window(), TARGET).outdated is None
 
 
 def test_a_worker_must_stay_hot_and_gets_time_after_that():
@@ -98,6 +110,19 @@ def test_a_worker_is_hot_when_its_cores_are_used_up_though_slots_are_free():
 
     seen = window().model_copy(update={"workers": {"w0": worker(0.49), "w1": worker(0.1)}})
     assert hot_worker(seen) == "w0"
+
+
+def profiled(*names: str, **fields: object) -> Profile:
+    return Profile.parse({"operators": [{"name": name, "parallelism": 1, **fields} for name in names]}, "profile")
+
+
+def test_a_profile_of_other_operators_or_without_costs_is_bad_input():
+    costs = {"capacity": {1: 100.0}, "selectivity": 1.0, "cpu_s_per_record": 0.5}
+    assert units_of(profiled("a", "b+c", costs=costs), ["a", "b", "c"])["a"].cpu == 0.5
+    with pytest.raises(BadInputError, match="the profile has operators b, x, the pipeline a, b"):
+        units_of(profiled("b", "x", costs=costs), ["a", "b"])
+    with pytest.raises(BadInputError, match="no costs per record"):
+        units_of(profiled("a", cpu=1.0), ["a"])
 
 
 @pytest.mark.parametrize(

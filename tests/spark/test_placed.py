@@ -9,19 +9,26 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from sluice import Topic
+from sluice import Pipeline, Topic
+from sluice.errors import BadInputError
 from sluice.journal.file import read_journal, read_runs
 from sluice.journal.records import Cycle
 from sluice.model import Placement, Worker
 from sluice.spark.cluster import lifecycle
 from sluice.spark.internals import executor_calls
+from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.folders import QueryState, SavedState
+from sluice.spark.pipeline.query import QuerySettings
+from sluice.spark.pipeline.runtime import Runtime
+from sluice.spark.pipeline.worker_side import WorkerSide
 from sluice.spark.placed.assignment import fitted, moved, source_workers, state_workers
 from sluice.spark.placed.cluster import executors_of
 from sluice.spark.placed.elastic import EMPTY_S, ElasticExecutors, without_slots
-from sluice.spark.placed.placing import PlacedQuery, Placing
+from sluice.spark.placed.placing import Moves, PlacedQuery, Placing
 from sluice.spark.placed.process_cpu import ExecutorCpu
 from sluice.spark.placed.stores import stores_of
 from sluice.spark.placed.tasks import TaskAccount
@@ -225,6 +232,55 @@ def test_executors_are_requested_for_workers_to_come_and_released_where_none_is_
     assert elastic.reconcile(shrunk, two) == elastic.reconcile(shrunk, two) == ()
     assert elastic.reconcile(shrunk, two) == ("released the executors of b: no instance there",)
     assert calls == [2, 1, ["1"]]
+
+
+def test_nothing_is_planned_on_an_executor_that_was_released_though_spark_still_lists_it(monkeypatch):
+    monkeypatch.setattr(executor_calls, "request_executors", lambda *_: None)
+    monkeypatch.setattr(executor_calls, "kill_idle_executors", lambda _, ids: ids)
+    times_s = iter([0.0, EMPTY_S])
+    summary = {"isActive": True, "totalCores": 4}
+    side = WorkerSide.__new__(WorkerSide)
+    side._elastic = ElasticExecutors(None, now_s=lambda: next(times_s))
+    side._store = SimpleNamespace(
+        executors=lambda: [{"id": str(n), "hostPort": f"{host}:7", **summary} for n, host in enumerate("ab")]
+    )
+    side.workers, side._names, side._capacity = {}, {}, {}
+    side.refresh()
+    wanted = placed(a={"map": 1}, b={})
+    assert side.keep_executors(wanted) == ()
+    assert side.keep_executors(wanted) == ("released the executors of b: no instance there",)
+    assert [worker.name for worker in side.cluster.workers] == ["a"]
+    assert (side.refresh(), list(side.workers)) == ((), ["a"])
+
+
+def test_a_folder_of_another_pipeline_is_refused_before_its_placement_is_read(tmp_path):
+    compiled = SimpleNamespace(name="mine", queries=[SimpleNamespace(name="count", stateful=True)])
+    runtime = Runtime(Pipeline("mine"), compiled, None, tmp_path, QuerySettings(), places=True)
+    saved = {"queries": {"rank": QueryState(parallelism=1, state_partitions=1)}, "state_workers": {"rank": ["a"]}}
+    runtime.folders.save(SavedState(pipeline="other", placement=placed(a={"rank": 1}), **saved))
+    with pytest.raises(BadInputError, match="holds pipeline 'other'"):
+        runtime.saved_placement()
+
+
+def test_state_that_moves_between_two_decisions_is_an_event():
+    state = SimpleNamespace(state_partitions=4)
+    side = SimpleNamespace(
+        refresh=lambda: ("worker b is gone",),
+        lost_some=False,
+        sample=lambda: None,
+        place=lambda wanted: Moves({"count": 2}),
+        keep_executors=lambda wanted: (),
+    )
+    engine = SparkEngine.__new__(SparkEngine)
+    engine.worker_side, engine._wanted, engine._feed = side, None, None
+    engine.runtime = SimpleNamespace(
+        queries={"count": SimpleNamespace(state=state)}, restart_failed=list, trim_output=lambda: None
+    )
+    engine.ledgers = SimpleNamespace(sample=lambda: None, state_bytes={"count": 8e6})
+    assert engine.maintain() == (
+        "worker b is gone",
+        "placement moves 2 of 4 state partitions of count (4.0 MB)",
+    )
 
 
 PIPELINE = """

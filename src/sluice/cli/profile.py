@@ -15,11 +15,12 @@ from sluice.cli.app import app
 from sluice.cli.durations import parse_seconds
 from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError
-from sluice.files import replace_file
+from sluice.files import check_writable, replace_file
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.profiling import UNPACED_RATE, MeasurementPlan, profile_job
 from sluice.placement.request import Profile
-from sluice.spark.placed.cluster import PLACED_SETTINGS, SETTINGS, check_master
+from sluice.spark.masters import check_master
+from sluice.spark.placed.cluster import PLACED_SETTINGS, SETTINGS
 
 WORKER_RATE = 30_000.0
 """Records/s of one slot of a worker, to size its backlog: one that is faster is measured for a shorter time."""
@@ -98,21 +99,18 @@ def _measured(
     from sluice.spark.session import open_session
 
     job = definition.spark()
-    if root is not None and root.exists() and any(root.iterdir()):
-        raise BadInputError(f"--root must be an empty folder, got {str(root)!r}")
+    if root is not None:
+        check_writable(root, "--root")
+        if any(root.iterdir()):
+            raise BadInputError(f"--root must be an empty folder, got {str(root)!r}")
     settings = {**SETTINGS, **PLACED_SETTINGS} if master else {}
     threads = task_threads(job.pipeline, max(how.parallelisms))
     with (
         open_session(f"sluice profile {name}", threads=threads, master=master, settings=settings) as spark,
-        TemporaryDirectory(prefix="sluice-profile-", dir=root and _made(root)) as folder,
+        TemporaryDirectory(prefix="sluice-profile-", dir=root) as folder,
     ):
         place: ProfilingPlace = Here(spark) if master is None else OnWorkers(spark, master)
         return profile_job(name, job, spark, Path(folder), how, place, console.print)
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _parallelisms(text: str) -> tuple[int, ...]:

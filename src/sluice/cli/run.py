@@ -44,7 +44,7 @@ from sluice.lab.summary import Summary, summarise
 from sluice.lab.workloads import Workload, duration_s, workloads
 from sluice.protocol import DEFAULT_POLICY, create_aiming, recommends_sizes
 from sluice.registry import build
-from sluice.spark.placed.cluster import check_master
+from sluice.spark.masters import check_master
 
 if TYPE_CHECKING:
     from sluice.lab.placing import PlacementSetup
@@ -212,7 +212,7 @@ def run_command(
         raise BadInputError(f"with --nodes an instance is a node: no --placement, got {placement!r}")
     of_workers = parse_settings(cluster or (), "--cluster")
     placing = _placing(placement, of_workers) if engine == "sim" else None
-    on_spark = _placing_on_spark(placement, of_workers, master, profile) if engine == "spark" else None
+    on_spark = _placing_on_spark(placement, of_workers, master) if engine == "spark" else None
     defaults = ENGINE_DEFAULTS[engine]
     given_guards = parse_settings(guard or (), "--guard")
     guards = {**defaults.guards, **({"max_slots": placing.cluster.slots} if placing else {})}
@@ -240,6 +240,8 @@ def run_command(
         placing=placing,
         shadows=shadow_policies(shadow or (), slo),
     )
+    if on_spark is not None and profile is not None:
+        on_spark = _profiled(on_spark, profile, spec)
     store = MemoryStore(memory, policy) if memory else None
     page: NoPage = NoPage()
     if dashboard:
@@ -300,25 +302,28 @@ def _placing(strategy: str | None, settings: dict[str, str]) -> PlacementSetup |
     return PlacementSetup(placer=placers.create(strategy), cluster=build(UniformCluster, settings, "cluster").cluster())
 
 
-def _placing_on_spark(
-    strategy: str | None, settings: dict[str, str], master: str | None, profile: Path | None
-) -> SparkPlacement | None:
+def _placing_on_spark(strategy: str | None, settings: dict[str, str], master: str | None) -> SparkPlacement | None:
     """Checked before Spark starts."""
     if master is not None:
         check_master(master)
     if strategy is None and not settings:
         return None
-    from sluice.lab.spark_placing import SparkPlacement, WorkerCapacity, units_of
+    from sluice.lab.spark_placing import SparkPlacement, WorkerCapacity
     from sluice.placement import placers
-    from sluice.placement.request import read_profile
 
     if strategy is None:
         raise BadInputError(f"--cluster needs a --placement to fill it; known: {', '.join(placers.names())}")
     placer = placers.create(strategy)
     if master is None:
         raise BadInputError("--placement on Spark needs workers: --master spark://HOST:PORT, see 'sluice cluster up'")
-    units = units_of(read_profile(profile)) if profile else {}
-    return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"), units=units)
+    return SparkPlacement(placer=placer, capacity=build(WorkerCapacity, settings, "cluster"))
+
+
+def _profiled(placement: SparkPlacement, profile: Path, spec: RunSpec) -> SparkPlacement:
+    from sluice.lab.spark_placing import units_of
+    from sluice.placement.request import read_profile
+
+    return replace(placement, units=units_of(read_profile(profile), list(spark_job(spec).pipeline.operators)))
 
 
 def _policy_settings(policy: str, given: dict[str, str], types: str | None) -> dict[str, str]:

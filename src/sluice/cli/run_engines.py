@@ -22,7 +22,7 @@ from sluice.journal.file import JOURNAL_FILE, FileJournal, Journal, MemoryJourna
 from sluice.journal.records import End
 from sluice.journal.results import CycleReport
 from sluice.lab.run import RunSpec, run, simulated_engine
-from sluice.lab.spark_run import SparkSettings, generator_report, has_saved_run, spark_engine
+from sluice.lab.spark_run import SparkSettings, generator_report, saved_run, spark_engine
 
 if TYPE_CHECKING:
     from sluice.lab.spark_nodes import NodeSetup
@@ -60,7 +60,8 @@ def run_on_spark(
     console = Console(stderr=True)
     view = RunView(title, spec.whole_duration_s)
     root, placement = where.root, where.placement
-    journal, recorded = _journal(out, appends=has_saved_run(root))
+    earlier = saved_run(root)
+    journal, recorded = _journal(out, appends=earlier is not None)
     page.show(journal)
     watched = console.is_terminal and not quiet
     with console.status("starting Spark") if watched else nullcontext(), sigterm_interrupts():
@@ -73,7 +74,8 @@ def run_on_spark(
     workers = cluster_of(engine)
     review = None
     if where.master is not None and where.nodes is None:
-        review = placement.review(workers) if placement else WorkerReview(workers, places=False)
+        resumed = earlier.placement if earlier else None
+        review = placement.review(workers, resumed) if placement else WorkerReview(workers, places=False)
     if not quiet:
         for sink, guarantee in engine.guarantees.items():
             console.print(f"sink {sink!r}: {guarantee}", highlight=False)

@@ -27,7 +27,7 @@ from sluice.lab.workloads import workloads
 from sluice.learning.sampling import ConvergenceRule, DynamicSampling, FixedStepSampling
 from sluice.protocol import policies
 from sluice.registry import build
-from sluice.spark.placed.cluster import check_master
+from sluice.spark.masters import check_master
 
 if TYPE_CHECKING:
     from sluice.control.engine import RecordCount

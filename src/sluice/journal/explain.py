@@ -111,7 +111,8 @@ def _change(result: CycleResult, *, shared: bool) -> str:
         return f"failed, nothing changed ({result.error})"
     if result.kind == "would_scale":
         return f"would scale {changes}"
-    said = f"{changes} ({result.detail})" if changes and result.detail else changes or result.detail or "placed anew"
+    what = changes or "placed anew"
+    said = f"{what} ({result.detail})" if result.detail else what
     return f"{said}; failed: {result.error}" if result.errors else said
 
 

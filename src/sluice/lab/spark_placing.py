@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from sluice.control.loop import Planner, Review
-from sluice.errors import SluiceError
+from sluice.errors import BadInputError, SluiceError
 from sluice.model import Cluster, Graph, Observation, Placement, Target, WorkerMetrics
 from sluice.placement import Placer
 from sluice.placement.planner import PlacementPlanner, UnitCosts
@@ -53,9 +53,9 @@ class SparkPlacement:
         costs = PlacementPlanner(placer=self.placer, cluster=cluster, units=self.units, links=False)
         return WorkerPlanner(costs, review, most_workers=len(cluster().workers) if self.elastic else None)
 
-    def review(self, cluster: Callable[[], Cluster]) -> WorkerReview:
+    def review(self, cluster: Callable[[], Cluster], resumed: Placement | None = None) -> WorkerReview:
         most = cluster()
-        return WorkerReview(cluster, most_slots=most.slots if self.elastic else None)
+        return WorkerReview(cluster, most_slots=most.slots if self.elastic else None, resumed=resumed)
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,19 @@ def needed_workers(there: Cluster, instances: int, current: Placement | None, mo
     return Cluster(workers=(*sorted(kept, key=lambda worker: worker.name), *coming))
 
 
-def units_of(profile: Profile) -> dict[str, UnitCosts]:
-    """What profiling measured per record; operators whose costs are unknown are observed instead."""
+def units_of(profile: Profile, operators: Collection[str]) -> dict[str, UnitCosts]:
+    """What profiling measured per record; operators whose costs are unknown are observed instead.
+
+    Bad input if it is the profile of other operators, or has nothing that was measured. A query may be a chain of
+    operators, with all their names.
+    """
+    known = [op.name for op in profile.operators]
+    if not all(part in operators for name in known for part in name.split("+")):
+        raise BadInputError(
+            f"the profile has operators {', '.join(sorted(known))}, the pipeline {', '.join(sorted(operators))}"
+        )
+    if all(op.costs is None for op in profile.operators):
+        raise BadInputError("the profile has no costs per record; 'sluice profile' measures them")
     return {
         op.name: UnitCosts(
             cpu=op.costs.cpu_s_per_record or 0.0,
@@ -117,6 +128,8 @@ class WorkerReview:
     places: bool = True
     most_slots: int | None = None
     """Where executors are requested and released: the slots there can be; null: those there are."""
+    resumed: Placement | None = None
+    """What a run that goes on had when it ended: its workers may be gone since."""
     surprised: bool = False
     """Whether a worker got hot that the costs had not predicted."""
     _placed_on: Cluster | None = None
@@ -133,7 +146,16 @@ class WorkerReview:
         changed = changes(before, now)
         if self.most_slots is not None and not self._matters(before, now, target):
             changed = None
-        return Review(slots, changed or self._heat(observation))
+        gone = self._gone_since(now)
+        return Review(slots, changed or gone or self._heat(observation))
+
+    def _gone_since(self, now: Cluster) -> str | None:
+        """The workers that an earlier run had instances on and this one has not found; said once."""
+        resumed, self.resumed = self.resumed, None
+        held = [name for name, tasks in resumed.tasks.items() if tasks] if resumed else []
+        there = {worker.name for worker in now.workers}
+        gone = [f"worker {name} is gone" for name in held if name not in there and not name.startswith(EXPECTED)]
+        return ", ".join(gone) or None
 
     @staticmethod
     def _matters(before: Cluster, now: Cluster, target: Target) -> bool:

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Literal
 
 from sluice.control.guards import Guards
 from sluice.errors import BadInputError
+from sluice.files import check_writable
 from sluice.lab.pipelines import RunsOnSpark, pipelines
 from sluice.lab.run import RunSpec
 from sluice.lab.spark_placing import SparkPlacement
 from sluice.lab.workloads import rate_curve
 from sluice.model import Target
 from sluice.registry import parameter
+from sluice.spark.masters import YARN
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.job import SparkJob, load_pipeline
-from sluice.spark.placed.cluster import FIRST_EXECUTOR_S, YARN
+from sluice.spark.placed.cluster import FIRST_EXECUTOR_S
 
 if TYPE_CHECKING:
     from sluice.lab.generator.process import GeneratorProcess
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from sluice.lab.spark_nodes import NodeSetup
     from sluice.spark.nodes.engine import SizedEngine
     from sluice.spark.pipeline.engine import SparkEngine
+    from sluice.spark.pipeline.folders import SavedState
     from sluice.spark.real_time.engine import RealTimeEngine
     from sluice.spark.topic.interface import TopicStore
 
@@ -109,11 +112,11 @@ def local_threads_needed(spec: RunSpec, settings: SparkSettings) -> int:
     return task_threads(spark_job(spec).pipeline, settings.slots or DEFAULT_SLOTS)
 
 
-def has_saved_run(root: Path) -> bool:
-    """Whether a run was left in this folder to go on with."""
+def saved_run(root: Path) -> SavedState | None:
+    """What was left in this folder to go on with; null if nothing was."""
     from sluice.spark.pipeline.folders import Folders
 
-    return Folders(root).load() is not None
+    return Folders(root).load()
 
 
 @contextmanager
@@ -121,10 +124,10 @@ def working_folder(root: Path | None, *, resume: bool) -> Iterator[Path]:
     """The given folder, or one that is deleted afterwards; with `resume` it must hold a run to go on with."""
     if resume and root is None:
         raise BadInputError("--resume needs --root, the folder of the run to go on with")
-    if resume and root is not None and not has_saved_run(root):
+    if resume and root is not None and saved_run(root) is None:
         raise BadInputError(f"unknown checkpoint: no run was saved in {str(root)!r}; expected a folder with plan.json")
     if root is not None:
-        root.mkdir(parents=True, exist_ok=True)
+        check_writable(root, "--root")
         yield root
     else:
         with TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:

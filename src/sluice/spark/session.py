@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.causes import root_cause
 from sluice.spark.class_archive import ClassArchive
 from sluice.spark.forkserver import ADDRESS, ensure_started
 from sluice.spark.internals import jvm_process
 from sluice.spark.local_files import use_quick_local_files
+from sluice.spark.masters import check_answers
 from sluice.spark.worker_python import command
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
 
 POOL = "spark.scheduler.pool"
@@ -129,15 +132,17 @@ def _new_session(
     name: str, threads: int, master: str | None, settings: Mapping[str, str], *, python_sources: bool
 ) -> SparkSession:
     import pyspark
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     installed = pyspark.__version__
     if not installed.startswith(f"{NEEDED_SPARK}."):
         raise BadInputError(f"pipelines need pyspark {NEEDED_SPARK}, got {installed}; sluice.attach works with it")
-    problem = java_home_problem()
-    if problem and master is None:
+    if problem := java_home_problem():
         raise BadInputError(problem)
+    if master is not None:
+        check_answers(master)
     # workers must be the same Python as the driver, which need not be the first on the PATH
     variables = {"PYSPARK_PYTHON": command(), "PYSPARK_DRIVER_PYTHON": command()}
     if master is not None and "PYSPARK_PYTHON" in os.environ:
@@ -155,9 +160,18 @@ def _new_session(
             spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error
+    except Py4JJavaError as error:
+        raise no_application(error, master) from error
     archive.keep_at_exit(jvm_process(spark))
     use_quick_local_files(spark)
     return spark
+
+
+def no_application(error: Py4JJavaError, master: str | None) -> SluiceError:
+    """A master that gives no application makes Spark stop its context: the error is that of whoever uses it next."""
+    if master is not None and "stopped SparkContext" in str(error):
+        return BadInputError(f"what answers at {master!r} did not accept the application; is that a Spark master?")
+    return SluiceError(f"Spark did not start{f' on {master!r}' if master else ''}: {root_cause(str(error))}")
 
 
 def _shared_session(threads: int, master: str | None, settings: Mapping[str, str]) -> SparkSession:

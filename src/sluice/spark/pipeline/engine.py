@@ -10,6 +10,7 @@ from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError, unknown_name
 from sluice.model import Cluster, Graph, Observation, OperatorChange, Placement, Reconciliation, Target
 from sluice.spark.clock import WallClock
+from sluice.spark.masters import check_master
 from sluice.spark.observe.metrics import make_observation
 from sluice.spark.pipeline.compile import compile_pipeline
 from sluice.spark.pipeline.definition import Pipeline
@@ -23,7 +24,6 @@ from sluice.spark.placed.cluster import (
     FIRST_EXECUTOR_S,
     PLACED_SETTINGS,
     await_executors,
-    check_master,
     check_shared,
 )
 from sluice.spark.placed.cluster import SETTINGS as CLUSTER_SETTINGS
@@ -290,8 +290,8 @@ class SparkEngine:
             if self.worker_side.lost_some:
                 self.ledgers.worker_lost()
             self.worker_side.sample()
-            self._keep_placement()
-            seen += self.worker_side.keep_executors(self._wanted)
+            moved = self._said(self._keep_placement())
+            seen += (*((moved,) if moved else ()), *self.worker_side.keep_executors(self._wanted))
         restarts = self.runtime.restart_failed()
         self.runtime.trim_output()
         if self._feed:

@@ -77,7 +77,7 @@ class Folders:
         """The plan a run left here, or None if none ever ran."""
         try:
             text = self._plan.read_text()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         try:
             return SavedState.model_validate_json(text)

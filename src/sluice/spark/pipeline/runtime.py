@@ -176,7 +176,7 @@ class Runtime:
 
     def saved_placement(self) -> Placement | None:
         """As the run found in the folder had it; its state partitions stay where they were."""
-        saved = self.folders.load()
+        saved = self._saved()
         if saved is None or self.placing is None:
             return None
         self.placing.restore(saved.state_workers)
@@ -291,16 +291,21 @@ class Runtime:
         return query.query.stateful and parallelism > query.state.state_partitions
 
     def _states(self, parallelism: Mapping[str, int]) -> dict[str, QueryState]:
-        saved = self.folders.load()
+        saved = self._saved()
         if saved is None:
             return {query.name: _first_state(query, parallelism[query.name]) for query in self.compiled.queries}
+        return dict(saved.queries)
+
+    def _saved(self) -> SavedState | None:
+        """The plan of an earlier run; bad input if the folder is that of another pipeline."""
+        saved = self.folders.load()
         names = {query.name for query in self.compiled.queries}
-        if saved.pipeline != self.compiled.name or set(saved.queries) != names:
+        if saved is not None and (saved.pipeline != self.compiled.name or set(saved.queries) != names):
             raise BadInputError(
                 f"{str(self.folders.root)!r} holds pipeline {saved.pipeline!r} ({', '.join(sorted(saved.queries))}), "
                 f"not {self.compiled.name!r} ({', '.join(sorted(names))}); use another folder"
             )
-        return dict(saved.queries)
+        return saved
 
     def _register_consumers(self) -> None:
         """Before anything is written: a consumer that comes later would find the beginning trimmed."""

@@ -56,7 +56,15 @@ class WorkerSide:
 
     def keep_executors(self, wanted: Placement | None) -> tuple[str, ...]:
         """Request and release executors as the placement needs them; a sentence for everything done."""
-        return () if self._elastic is None or wanted is None else self._elastic.reconcile(wanted, self.workers)
+        if self._elastic is None or wanted is None:
+            return ()
+        said = self._elastic.reconcile(wanted, self.workers)
+        # nothing is to be planned on an executor that is about to end
+        self.workers = {name: one for name, one in self.workers.items() if self._stays(one)}
+        return said
+
+    def _stays(self, executor: Executor) -> bool:
+        return self._elastic is None or executor.executor_id not in self._elastic.released
 
     def running(self, parallelism: Mapping[str, int], wanted: Placement | None) -> dict[str, int]:
         """The instances that have a slot: those of workers yet to come share the slots of others until then."""
@@ -72,7 +80,7 @@ class WorkerSide:
 
     def refresh(self) -> tuple[str, ...]:
         """Look who is there; a sentence for every worker that came or went. Without any, the last ones count."""
-        found = workers_of(executors_of(self._store))
+        found = workers_of(filter(self._stays, executors_of(self._store)))
         self.lost_some = any(found.get(name) != executor for name, executor in self.workers.items())
         if not found or found == self.workers:
             return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark.causes import root_cause
 from sluice.spark.internals.status import StatusStore
 from sluice.spark.placed.workers import Executor
 
@@ -17,11 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DRIVER = "driver"
-YARN = "yarn"
 FIRST_EXECUTOR_S = 90.0
 SETTLED_S = 4.0
 """Executors of one cluster come within this time of each other."""
 POLL_S = 0.2
+ASKED = {"spark.executor.cores": "cores", "spark.executor.memory": "of memory"}
 PROBE = "shared-by-workers"
 PLACED_SETTINGS = {
     # a task waits for its worker rather than run on another one; one whose executor is gone does not wait
@@ -33,18 +35,6 @@ SETTINGS = {
     "spark.stage.maxConsecutiveAttempts": "8",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -Xss4m",
 }
-
-
-def check_master(master: str) -> None:
-    """Bad input for a master whose executors cannot be told apart by host and number, or cannot be found."""
-    if master == YARN:
-        if not (os.environ.get("HADOOP_CONF_DIR") or os.environ.get("YARN_CONF_DIR")):
-            raise BadInputError("--master yarn needs HADOOP_CONF_DIR or YARN_CONF_DIR, the folder with yarn-site.xml")
-    elif not master.startswith("spark://"):
-        raise BadInputError(
-            f"pipelines run on a standalone cluster's master, spark://HOST:PORT, or on yarn, got {master!r}; "
-            f"without --master Spark runs in this process"
-        )
 
 
 def executors_of(store: StatusStore) -> list[Executor]:
@@ -74,9 +64,10 @@ def await_executors(spark: SparkSession, first_within_s: float = FIRST_EXECUTOR_
         time.sleep(POLL_S)
     if found:
         return found
+    asked = " and ".join(f"{value} {what}" for key, what in ASKED.items() if (value := spark.conf.get(key, None)))
     raise SluiceError(
-        f"no executor came within {first_within_s:g} s from {spark.sparkContext.master}; "
-        f"does it have workers with free cores?"
+        f"no executor{f' with {asked}' if asked else ''} came within {first_within_s:g} s "
+        f"from {spark.sparkContext.master}; does it have workers with as much to spare?"
     )
 
 
@@ -86,6 +77,8 @@ def check_shared(spark: SparkSession, root: Path, slots: int) -> None:
     As many tasks as slots, all at the same time, so that no worker is left out. They also start the Python processes
     that the queries use later.
     """
+    from py4j.protocol import Py4JJavaError
+
     token = uuid.uuid4().hex
     folder = root.resolve() / PROBE
     folder.mkdir(parents=True, exist_ok=True)
@@ -106,7 +99,13 @@ def check_shared(spark: SparkSession, root: Path, slots: int) -> None:
             return
         yield host, None
 
-    answers = spark.sparkContext.parallelize(range(slots), slots).barrier().mapPartitions(look).collect()
+    try:
+        answers = spark.sparkContext.parallelize(range(slots), slots).barrier().mapPartitions(look).collect()
+    except Py4JJavaError as error:
+        raise BadInputError(
+            f"the workers of {spark.sparkContext.master} cannot run Python with sluice: {root_cause(str(error))}; "
+            f"PYSPARK_PYTHON must be the Python they have, got {os.environ.get('PYSPARK_PYTHON', sys.executable)!r}"
+        ) from error
     for host, problem in answers:
         if problem is not None:
             raise BadInputError(

@@ -27,6 +27,8 @@ class ElasticExecutors:
         self._requested: int | None = None
         self._requested_s = 0.0
         self._empty_since_s: dict[str, float] = {}
+        self.released: set[str] = set()
+        """Executors that are about to end: for a while Spark still lists them."""
 
     def reconcile(self, wanted: Placement, workers: Workers) -> tuple[str, ...]:
         """Bring the executors closer to what the placement needs; a sentence for everything done."""
@@ -45,6 +47,7 @@ class ElasticExecutors:
         if due:
             names = {one.executor_id: name for name, one in due.items()}
             released = executor_calls.kill_idle_executors(self._spark, list(names))
+            self.released.update(released)
             if released:
                 said.append(f"released the executors of {', '.join(names[one] for one in released)}: no instance there")
         return tuple(said)
