@@ -32,7 +32,7 @@ from sluice.protocol import OBJECTIVE, policies
 
 OURS = "sluice"
 LOAD_MINUTES = 20
-INTERVAL_S, OBJECTIVE_S, SLOTS, BOUND_RECORDS = 5.0, 10.0, 24, 20_000
+INTERVAL_S, OBJECTIVE_S, SLOTS, BOUND_RECORDS = 5.0, 10.0, 24, 100_000
 PIPELINES = ("q1", "q5:slide_s=3,window_s=15", "q11")
 WORKLOADS = (
     f"cosine:minutes={LOAD_MINUTES},period_minutes={LOAD_MINUTES}",

@@ -13,6 +13,16 @@ from typing import Any
 
 from sluice.dataflow.blocking import Blocking, longest_time
 from sluice.dataflow.capacity_curve import CapacityCurve
+from sluice.dataflow.job_limit import (
+    BACKLOG_S,
+    LEAST_FULL,
+    LEAST_SHARE,
+    Limit,
+    carried_at_limit,
+    is_mostly_overhead,
+    slowest_operator,
+    with_limit,
+)
 from sluice.dataflow.numbers import LARGEST
 from sluice.dataflow.rates import consumed_rate, edge_rates, pass_along, source_arrival_rate
 from sluice.model import Observation, OperatorMetrics, Topology
@@ -22,20 +32,11 @@ FADING_S = 300.0
 LEAST_BUSY = 1e-4
 SILENT_S = 300.0
 """An operator that has put out nothing for so long, though it took in records, is taken to filter all."""
-LEAST_FULL = 0.5
-BLOCKED = 0.1
-BACKLOG_S = 2.0
-"""A window that begins and ends with so many seconds of load waiting was at its limit throughout."""
 USUAL_FULL = 0.85
 """Busy share at the limit, until one is seen: engines slow the intake before an instance is busy all the time."""
 SHARE_GAIN = 0.2
-LEAST_SHARE = 1e-6
-"""A source of less says nothing about the whole load."""
 LIMIT_WEIGHT = 2.0
 LEAST_TRUST = 0.4
-LIMITS_KEPT = 6
-OUTDATED = 1.1
-"""What fewer instances once carried, over what these do, from which on it is no longer believed."""
 FULL = 0.98
 """An operator so busy that is not held up takes in no more than there is: its capacity may be larger."""
 LIMIT_WINDOWS = 4
@@ -46,8 +47,6 @@ JUMP = 0.25
 ON_TIME = 3.0
 """Trigger intervals a record waits at most where batches are on time: for its batch, in it, and for a late one."""
 
-Limit = list[Any]
-"""A load and the configuration that carried it at its limit, as JSON has pairs."""
 Flows = dict[str, dict[str, list[float]]]
 """Operator -> successor -> records over the edge, records taken in, seconds observed."""
 
@@ -97,13 +96,15 @@ class JobModel:
         loads, shares = _loads(sources, memory)
         flows = _flows(observation, memory)
         working = _at_work(observation, changed_s)
-        limit = _limit(sources, observation.interval_s, shares) if working else None
+        bounded = _bounded(observation, memory)
+        reaching = _reaching(topology, shares, flows)
+        limit = carried_at_limit(observation, shares, reaching, bounded) if working else None
         backlogs = memory.get("backlogs", 0) * same + 1 if limit is not None else 0
         blocking = Blocking.from_memory(memory.get("blocking", {}))
         if blocking.is_felt and backlogs < LIMIT_WINDOWS:
             # who waits for bursts has a backlog most of the time
             limit = None
-        slowest = _slowest(observation) if limit is not None and saturates and not blocking.is_felt else None
+        slowest = slowest_operator(observation) if limit is not None and saturates and not blocking.is_felt else None
         full = _full_shares(observation, memory, slowest)
         usual = math.fsum(full.values()) / len(full) if full else USUAL_FULL if saturates else 1.0
         curves = {name: CapacityCurve.from_list(one) for name, one in memory.get("curves", {}).items() if name in now}
@@ -114,7 +115,7 @@ class JobModel:
             if not working or _jumped(loads, memory):
                 blocking = blocking.interrupted()
             blocking = blocking.learned(observation, busy) if working else blocking
-        inputs = _inputs(topology, shares, flows, curves)
+        inputs = {name: each for name, each in reaching.items() if name in curves or each == 0}
         at_limit, trust = memory.get("at_limit") if same else None, memory.get("trust", 1.0)
         limits: list[Limit] = list(memory.get("limits", []))
         windows = memory.get("limit_windows", 0) * same
@@ -125,7 +126,7 @@ class JobModel:
             promised = 1 / longest_time(topology, times, blocking.slack)
             kept = min(1.0, max(LEAST_TRUST, at_limit / promised))
             trust = trust + (kept - trust) / 4 if "limited" in memory else kept
-            limits = _with_limit(limits, at_limit, now)
+            limits = with_limit(limits, at_limit, now)
         return JobModel(
             load=math.fsum(loads.values()) if loads else None,
             lag=_lag(sources.values(), memory, loads),
@@ -135,7 +136,7 @@ class JobModel:
             curves=curves,
             full=full,
             blocking=blocking,
-            bounded=_bounded(observation, memory),
+            bounded=bounded,
             topology=topology,
             backlogs=backlogs,
             at_limit=at_limit,
@@ -183,21 +184,6 @@ class JobModel:
         return name in self.bounded or self.topology.is_source(name)
 
 
-def is_within(smaller: Mapping[str, int], larger: Mapping[str, int]) -> bool:
-    """Whether no operator has more instances."""
-    return all(count <= larger.get(name, 0) for name, count in smaller.items())
-
-
-def _with_limit(limits: list[Limit], rate: float, now: Mapping[str, int]) -> list[Limit]:
-    """With one more; those go that said less of a configuration as large, or much more of one as small."""
-    kept = [
-        [seen, counts]
-        for seen, counts in limits
-        if not (is_within(now, counts) and seen < rate) and not (is_within(counts, now) and seen > OUTDATED * rate)
-    ]
-    return [*(one for one in kept if one[1] != now), [rate, dict(now)]][-LIMITS_KEPT:]
-
-
 def _full_shares(observation: Observation, memory: Memory, slowest: str | None) -> dict[str, float]:
     """The busy share operators show at their limit, with what this window adds."""
     full = {name: share for name, share in memory.get("full", {}).items() if name in observation.operators}
@@ -225,7 +211,7 @@ def _measured_curves(
             continue
         rate, weight = measured
         curve, count = curves.get(name), metrics.parallelism
-        if name != slowest and _is_mostly_overhead(metrics):
+        if name != slowest and is_mostly_overhead(metrics):
             if curve is None or (curve.is_bound and rate > curve.rate(count)):
                 learned[name] = CapacityCurve.at_least(count, rate)
             if curve is None or rate <= curve.rate(count) or curve.is_bound:
@@ -239,16 +225,8 @@ def _measured_curves(
     return learned
 
 
-def _is_mostly_overhead(metrics: OperatorMetrics) -> bool:
-    """Whether it may do more than it shows: tasks of a micro-batch cost something, however few their records."""
-    in_batches = metrics.batch_s is not None or metrics.batch_interval_s is not None
-    return in_batches and metrics.busy is not None and metrics.busy < LEAST_FULL
-
-
-def _inputs(
-    topology: Topology, shares: Mapping[str, float], flows: Flows, curves: Mapping[str, CapacityCurve]
-) -> dict[str, float]:
-    """Records/s into every operator per record/s that arrives, where that and its capacity are known."""
+def _reaching(topology: Topology, shares: Mapping[str, float], flows: Flows) -> dict[str, float]:
+    """Records/s into every operator per record/s that arrives, where that is known."""
     selectivity: dict[str, dict[str, float]] = {}
     for name, edges in flows.items():
         selectivity[name] = passed = {}
@@ -256,7 +234,7 @@ def _inputs(
             if into > 0 and (out > 0 or seen_s > SILENT_S):
                 passed[to] = min(out / into, LARGEST)
     rates = pass_along(topology, {name: shares.get(name) for name in topology.sources}, selectivity)
-    return {name: rate for name, rate in rates.items() if rate is not None and (name in curves or rate == 0)}
+    return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 def _loads(sources: Mapping[str, OperatorMetrics], memory: Memory) -> tuple[dict[str, float], dict[str, float]]:
@@ -328,29 +306,6 @@ def _at_work(observation: Observation, changed_s: float | None) -> bool:
     return observation.time_s - observation.interval_s >= changed_s + downtime_s
 
 
-def _limit(sources: Mapping[str, OperatorMetrics], interval_s: float, shares: Mapping[str, float]) -> float | None:
-    """The load carried in a window that was at its limit throughout; null if it was not."""
-    carried = []
-    for name, metrics in sources.items():
-        load, taken = source_arrival_rate(metrics), consumed_rate(metrics)
-        if (
-            metrics.lag is None
-            or metrics.lag_rate is None
-            or not load
-            or not taken
-            or shares.get(name, 0.0) < LEAST_SHARE
-        ):
-            continue
-        if _is_mostly_overhead(metrics):
-            # records wait for executors that start, or for a batch that has not begun
-            continue
-        least = load * max(BACKLOG_S, 1.5 * (metrics.batch_s or 0.0), 1.5 * (metrics.batch_interval_s or 0.0))
-        began = metrics.lag - metrics.lag_rate * interval_s
-        if metrics.lag >= least and began >= least:
-            carried.append(min(taken / shares[name], LARGEST))
-    return min(carried) if carried else None
-
-
 def _jumped(loads: Mapping[str, float], memory: Memory) -> bool:
     """Whether the load is another than in the window before."""
     before = memory.get("loads", [])[-1:]
@@ -369,19 +324,6 @@ def _busy(observation: Observation, full: Mapping[str, float], usual: float) -> 
         for name, metrics in observation.operators.items()
         if metrics.busy is not None
     }
-
-
-def _slowest(observation: Observation) -> str | None:
-    """The busiest operator that nothing downstream holds up, of a job at its limit."""
-    busy = {
-        name: metrics.busy
-        for name, metrics in observation.operators.items()
-        if metrics.busy is not None and (metrics.backpressure or 0.0) <= BLOCKED
-    }
-    if not busy:
-        return None
-    name = max(busy, key=busy.__getitem__)
-    return name if busy[name] >= LEAST_FULL else None
 
 
 def _measured(metrics: OperatorMetrics, full: float, *, at_limit: bool) -> tuple[float, float] | None:

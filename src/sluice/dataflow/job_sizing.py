@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from sluice.dataflow.blocking import busiest_after, longest_time
 from sluice.dataflow.capacity_curve import PRIOR_SLOPE, USELESS_SLOPE
-from sluice.dataflow.job_model import JobModel, is_within
+from sluice.dataflow.job_limit import is_within
+from sluice.dataflow.job_model import JobModel
 from sluice.dataflow.numbers import MOST_INSTANCES
 
 WEAK = 0.75
