@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,8 @@ WRITES_WHEN_ITS_INPUT_ENDS = "import sys; sys.stdin.read(); open(sys.argv[1].par
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SLUICE_CACHE", str(tmp_path))
     monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
+    monkeypatch.setattr("sluice.spark.class_archive.queries_started", started := threading.Event())
+    started.set()
     return tmp_path
 
 
@@ -46,6 +49,13 @@ def test_the_first_jvm_writes_it_and_the_next_uses_it(cache: Path, monkeypatch: 
     assert archive.path.read_text() == "classes"
     assert made().java_options().split()[0] == f"-XX:SharedArchiveFile={archive.path}"
     assert list(archive.path.parent.iterdir()) == [archive.path]
+
+
+def test_a_session_without_queries_has_seen_too_few_classes(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sluice.spark.class_archive.queries_started", threading.Event())
+    archive = made()
+    at_exit(monkeypatch, archive, jvm(WRITES_WHEN_ITS_INPUT_ENDS, archive.java_options().split()[0]))
+    assert not list(archive.path.parent.iterdir())
 
 
 def test_a_jvm_that_writes_nothing_leaves_nothing(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,14 @@ from sluice import Pipeline
 from sluice.errors import BadInputError
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
-from sluice.spark.session import TASK_TRIES, local_threads, open_session, session_settings
+from sluice.spark.session import (
+    JAVA_VARIABLES,
+    TASK_TRIES,
+    collector_option,
+    local_threads,
+    open_session,
+    session_settings,
+)
 from sluice.testing.exactly_once.rescaling import QUICK, drained, read_output, wait_until
 from tests.conftest import TASK_THREADS
 from tests.spark.test_runtime import NUMBERS, append, numbers
@@ -40,6 +47,51 @@ assert left() == before
 from pyspark import SparkContext
 assert SparkContext._active_spark_context is None
 """
+
+
+EARLY = """
+import os, subprocess, sys
+from sluice.spark import early_jvm
+from sluice.spark.session import begin_session, open_session
+
+def children() -> list[str]:
+    found = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "pid=,comm="], capture_output=True, text=True)
+    return [line.split()[0] for line in found.stdout.splitlines() if "java" in line]
+
+begin_session()
+begin_session()
+early_jvm._early.wait()
+[early] = children()
+if sys.argv[1] == "nothing":
+    sys.exit()
+settings = {"other": {"spark.driver.memory": "900m"}, "same": {}}[sys.argv[1]]
+with open_session("own", threads=2, settings=settings) as spark:
+    assert spark.range(3).count() == 3
+    assert spark.sparkContext.master == "local[2,4]"
+    [present] = children()
+    assert (present == early) == (sys.argv[1] == "same"), (present, early)
+    assert "PYSPARK_DRIVER_PYTHON" not in os.environ
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("session", ["same", "other", "nothing"])
+def test_a_jvm_that_was_begun_serves_the_session_it_fits_and_is_ended_otherwise(java, session):
+    command = [sys.executable, "-c", EARLY, session]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("cores", "chosen", "option"),
+    [(1, "", "-XX:+UseSerialGC"), (2, "-Xmx2g", "-XX:+UseSerialGC"), (4, "", ""), (2, "-Xmx2g -XX:+UseZGC", "")],
+)
+def test_few_cores_get_the_collector_with_one_thread_unless_one_was_chosen(monkeypatch, cores, chosen, option):
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    for variable in JAVA_VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", chosen)
+    assert collector_option() == option
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ class LoopState:
 
     def recommended(self, recommendation: Recommendation) -> LoopState:
         """The latest recommendation is what is requested when a shortage is over."""
+        if not self.shortages:
+            return self
         shortages = {
             name: replace(one, requested=recommendation.parallelism.get(name, one.requested))
             for name, one in self.shortages.items()
@@ -71,6 +73,13 @@ class LoopState:
 
     def reconciled(self, reconciliation: Reconciliation) -> LoopState:
         """What an engine could not do leaves the target: the policy may recommend it again."""
+        known = (self.requested, self.observed, self.sizes)
+        if not reconciliation.changes and known == (
+            reconciliation.requested,
+            reconciliation.observed,
+            reconciliation.sizes,
+        ):
+            return self
         failed = {
             name: reconciliation.requested[name]
             for name, change in reconciliation.changes.items()

@@ -211,6 +211,11 @@ def micro_batch_engine(
     placement: SparkPlacement | None,
     nodes: NodeSetup | None = None,
 ) -> SparkEngine:
+    from sluice.spark.session import begin_session
+
+    if master is None and settings.fits_any_session:
+        job.pipeline.validate()
+        begin_session()
     from sluice.spark.kafka import connector
     from sluice.spark.pipeline.engine import SparkEngine
     from sluice.spark.pipeline.query import QuerySettings

@@ -11,6 +11,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -20,10 +21,14 @@ from sluice.spark.cluster.cache import cache_folder
 
 SILENT = "-Xlog:disable"
 """About an archive that does not fit Java would talk on the output of whoever started it."""
+IN_PLACE = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+"""At a random address Java would rewrite every pointer of the archive: no page of it would be shared, all in memory."""
 PATIENCE_S = 60.0
 ABANDONED_S = 3600.0
 MOST_KEPT = 3
 """Of 180 MB each: every environment with a Spark of its own has another."""
+queries_started = threading.Event()
+"""Without a query an archive has a third of the classes that the next session needs, and would never get the others."""
 OTHERS = ("SharedArchiveFile", "ArchiveClassesAtExit", "-Xshare")
 
 
@@ -42,7 +47,7 @@ class ClassArchive:
         if any(one in os.environ.get("JAVA_TOOL_OPTIONS", "") for one in OTHERS):
             return ""
         if self.path.exists():
-            return f"-XX:SharedArchiveFile={self.path} {SILENT}"
+            return f"-XX:SharedArchiveFile={self.path} {IN_PLACE} {SILENT}"
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError:
@@ -61,7 +66,10 @@ class ClassArchive:
         its_input.close()
         try:
             jvm.wait(PATIENCE_S)
-            self._written.replace(self.path)
+            if queries_started.is_set():
+                self._written.replace(self.path)
+            else:
+                self._written.unlink()
         except (OSError, subprocess.TimeoutExpired):
             self._written.unlink(missing_ok=True)
 

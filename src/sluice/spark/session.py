@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sluice.errors import BadInputError, SluiceError
+from sluice.spark import early_jvm
 from sluice.spark.causes import root_cause
 from sluice.spark.class_archive import ClassArchive
+from sluice.spark.early_jvm import Launch, environment
 from sluice.spark.forkserver import ADDRESS, ensure_started
 from sluice.spark.internals import jvm_process
 from sluice.spark.local_files import use_quick_local_files
@@ -69,6 +71,18 @@ SETTINGS = {
 }
 
 
+SERIAL_UP_TO_CORES = 2
+COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
+"""Where a user may have chosen options of Java; two garbage collectors at once are an error."""
+
+
+def collector_option() -> str:
+    """On few cores a collector of many threads gains nothing, and G1 takes hundreds of MB more for the same heap."""
+    chosen = any(COLLECTOR.search(os.environ.get(variable, "")) for variable in JAVA_VARIABLES)
+    return "" if chosen or (os.cpu_count() or 1) > SERIAL_UP_TO_CORES else "-XX:+UseSerialGC"
+
+
 def java_command() -> str:
     """The Java that Spark is going to use, as Spark itself looks for it."""
     home = os.environ.get("JAVA_HOME")
@@ -107,6 +121,12 @@ class SessionHandle:
         self.close()
 
 
+def begin_session() -> None:
+    """Start the JVM for a session here that is about to be opened with our settings alone; others start their own."""
+    if java_home_problem() is None:
+        early_jvm.begin(_launch(None, SETTINGS, _class_archive()))
+
+
 def open_session(
     name: str,
     *,
@@ -143,20 +163,15 @@ def _new_session(
         raise BadInputError(problem)
     if master is not None:
         check_answers(master)
-    # workers must be the same Python as the driver, which need not be the first on the PATH
-    variables = {"PYSPARK_PYTHON": command(), "PYSPARK_DRIVER_PYTHON": command()}
-    if master is not None and "PYSPARK_PYTHON" in os.environ:
-        variables["PYSPARK_PYTHON"] = os.environ["PYSPARK_PYTHON"]
-    if python_sources and (address := ensure_started()):
-        # executors of a cluster do not get it: their processes belong to their workers
-        variables[ADDRESS] = address
+    archive = _class_archive()
+    launch = _launch(master, settings, archive, python_sources=python_sources)
+    early_jvm.take(launch)
     builder = SparkSession.builder.appName(name).master(master or f"local[{threads},{TASK_TRIES}]")
-    archive = ClassArchive(java_command(), Path(pyspark.__file__).parent)
-    for key, value in {**settings, JAVA_OPTIONS: f"{settings[JAVA_OPTIONS]} {archive.java_options()}"}.items():
+    for key, value in launch.settings.items():
         builder = builder.config(key, value)
     try:
         # the context and its JVM copy these when they start
-        with _environment(variables):
+        with environment(launch.variables):
             spark = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise SluiceError(f"Spark did not start: {error}; `sluice doctor` looks for the reason") from error
@@ -165,6 +180,26 @@ def _new_session(
     archive.keep_at_exit(jvm_process(spark))
     use_quick_local_files(spark)
     return spark
+
+
+def _class_archive() -> ClassArchive:
+    import pyspark
+
+    return ClassArchive(java_command(), Path(pyspark.__file__).parent)
+
+
+def _launch(
+    master: str | None, settings: Mapping[str, str], archive: ClassArchive, *, python_sources: bool = False
+) -> Launch:
+    # workers must be the same Python as the driver, which need not be the first on the PATH
+    variables = {"PYSPARK_PYTHON": command(), "PYSPARK_DRIVER_PYTHON": command()}
+    if master is not None and "PYSPARK_PYTHON" in os.environ:
+        variables["PYSPARK_PYTHON"] = os.environ["PYSPARK_PYTHON"]
+    if python_sources and (address := ensure_started()):
+        # executors of a cluster do not get it: their processes belong to their workers
+        variables[ADDRESS] = address
+    java_options = " ".join(filter(None, (settings[JAVA_OPTIONS], collector_option(), archive.java_options())))
+    return Launch({**settings, JAVA_OPTIONS: java_options}, variables)
 
 
 def no_application(error: Py4JJavaError, master: str | None) -> SluiceError:
@@ -247,17 +282,3 @@ def quiet_errors() -> Iterator[None]:
     finally:
         for logger, level in zip(loggers, before, strict=True):
             logger.setLevel(level)
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = {key: os.environ.get(key) for key in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = old

@@ -132,6 +132,13 @@ def test_the_process_writes_until_it_is_stopped(tmp_path):
     assert records(topic)["price"].equals(Bids()(0, records(topic).num_rows, 0, 7)["price"])
 
 
+def test_a_process_that_gets_no_order_ends_without_a_word(tmp_path, capfd):
+    process = GeneratorProcess({}, seed=7, report=tmp_path / "report.json")
+    process.stop()
+    assert process._process.returncode == 0
+    assert capfd.readouterr().err == ""
+
+
 def broken(first, count, time_s, seed):
     raise RuntimeError("no more bids")
 

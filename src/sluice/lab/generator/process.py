@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,22 +37,25 @@ class Order:
 
 
 class GeneratorProcess:
-    """A `Feed` of the Spark engine. Warnings of a late stream go to this process' standard error."""
+    """A `Feed` of the Spark engine. Warnings of a late stream go to this process' standard error.
+
+    Its process is there at once, so that it has imported what it needs when `start` gives the order.
+    """
 
     def __init__(self, streams: Mapping[str, Stream], *, seed: int, report: Path, tick_s: float = TICK_S) -> None:
         self._streams = dict(streams)
         self._seed = seed
         self._report = report
         self._tick_s = tick_s
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "sluice.lab.generator"], stdin=subprocess.PIPE, start_new_session=True
+        )
+        self._end = weakref.finalize(self, _end, self._process)
 
     def start(self, topics: Mapping[str, str]) -> None:
         self._report.unlink(missing_ok=True)
         order = Order(
             streams=self._streams, topics=dict(topics), seed=self._seed, report=self._report, tick_s=self._tick_s
-        )
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "sluice.lab.generator"], stdin=subprocess.PIPE, start_new_session=True
         )
         pipe: Any = self._process.stdin
         pipe.write(_pickled(order))
@@ -59,7 +63,7 @@ class GeneratorProcess:
 
     def check(self) -> None:
         """Raise if it ended by itself: a run without arrivals would look like a quiet one."""
-        if self._process is not None and self._process.poll() is not None:
+        if self._process.poll() is not None:
             raise SluiceError(f"the generator ended: {self.report().error or f'exit code {self._process.returncode}'}")
 
     def report(self) -> GeneratorReport:
@@ -71,15 +75,18 @@ class GeneratorProcess:
 
     def stop(self) -> GeneratorReport:
         """Ends after the present block; safe to call twice."""
-        if self._process is not None:
-            if self._process.stdin is not None:
-                self._process.stdin.close()
-            try:
-                self._process.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        self._end()
         return self.report()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _pickled(order: Order) -> bytes:
@@ -101,7 +108,10 @@ def _pickled(order: Order) -> bytes:
 
 def main() -> int:
     """The generator's own side."""
-    order: Order = pickle.load(sys.stdin.buffer)
+    try:
+        order: Order = pickle.load(sys.stdin.buffer)
+    except EOFError:
+        return 0  # there never was one
     stop = threading.Event()
 
     def wait_for_parent() -> None:

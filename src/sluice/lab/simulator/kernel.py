@@ -121,21 +121,24 @@ def _make_room(tick: int, shape: Shape, state: SimulatorState, window: Window) -
         i = shape.order[position]
         allowed = state.budget[i]
         running = tick >= state.down_until_tick[i]
+        windowed = shape.window_ticks[i] > 0
         for out in range(shape.out_start[i], shape.out_start[i + 1]):
             edge = shape.out_edges[out]
             room = PLENTY
             if state.bound[edge] >= 0:
                 room = max(0, state.bound[edge] - state.queued[edge] + state.reserved[edge])
-            if state.pending[edge] > 0 and running:
-                released = min(state.pending[edge], room)
-                state.pending[edge] -= released
-                _emit(edge, released, state, window)
-                room -= released
             if state.pending[edge] > 0:
-                allowed = 0
-            if shape.window_ticks[i] == 0 and shape.selectivity_micro[edge] > 0:
+                if running:
+                    released = min(state.pending[edge], room)
+                    state.pending[edge] -= released
+                    _emit(edge, released, state, window)
+                    room -= released
+                if state.pending[edge] > 0:
+                    allowed = 0
+            if not windowed and shape.selectivity_micro[edge] > 0:
                 most = ((room + 1) * MICRO - 1 - state.credit_micro[edge]) // shape.selectivity_micro[edge]
-                allowed = min(allowed, most)
+                if most < allowed:
+                    allowed = most
         state.allowed[i] = allowed
         _reserve(i, shape, state)
 
@@ -143,6 +146,9 @@ def _make_room(tick: int, shape: Shape, state: SimulatorState, window: Window) -
 def _reserve(i: int, shape: Shape, state: SimulatorState) -> None:
     """Divide what operator i may take among its inputs, by what waits there and what recently came."""
     first, end = shape.in_start[i], shape.in_start[i + 1]
+    if end - first == 1:
+        state.reserved[shape.in_edges[first]] = state.allowed[i]
+        return
     total = 0.0
     for position in range(first, end):
         edge = shape.in_edges[position]
@@ -158,8 +164,8 @@ def _reserve(i: int, shape: Shape, state: SimulatorState) -> None:
 def _let_flow(tick: int, shape: Shape, state: SimulatorState, window: Window, arrived: Ints) -> None:
     for position in range(len(shape.order)):
         i = shape.order[position]
-        available = _available(tick, i, shape, state, arrived)
-        taken = min(available, state.allowed[i])
+        available, allowed, budget = _available(tick, i, shape, state, arrived), state.allowed[i], state.budget[i]
+        taken = available if available < allowed else allowed
         if shape.source_index[i] >= 0:
             state.read[shape.source_index[i]] += taken
         else:
@@ -169,27 +175,32 @@ def _let_flow(tick: int, shape: Shape, state: SimulatorState, window: Window, ar
         state.last_consumed[i] = taken
         state.state_bytes[i] = state.state_bytes[i] * shape.state_decay[i] + taken * shape.state_bytes_per_record[i]
         _process(tick, i, taken, shape, state, window)
-        state.blocked[i] = taken < min(available, state.budget[i])
-        if state.budget[i] > 0:
-            busy = taken / state.budget[i]
+        blocked = taken < available and taken < budget
+        state.blocked[i] = blocked
+        if budget > 0:
+            busy = taken / budget
             window.busy[i] += busy
-            if state.blocked[i]:
+            if blocked:
                 window.backpressure[i] += 1.0 - busy
 
 
 def _take(i: int, taken: int, shape: Shape, state: SimulatorState) -> None:
     """What was reserved first, then whatever capacity is left over, input by input."""
     left = taken
-    for reserved_only in (True, False):
-        for position in range(shape.in_start[i], shape.in_start[i + 1]):
-            edge = shape.in_edges[position]
-            part = min(left, state.queued[edge])
-            if reserved_only:
-                part = min(part, state.reserved[edge])
-                state.flow[edge] *= 1.0 - SMOOTHING
-            state.queued[edge] -= part
-            state.flow[edge] += SMOOTHING * part
-            left -= part
+    for position in range(shape.in_start[i], shape.in_start[i + 1]):
+        edge = shape.in_edges[position]
+        part = min(left, state.queued[edge], state.reserved[edge])
+        state.queued[edge] -= part
+        state.flow[edge] = state.flow[edge] * (1.0 - SMOOTHING) + SMOOTHING * part
+        left -= part
+    if left == 0:
+        return
+    for position in range(shape.in_start[i], shape.in_start[i + 1]):
+        edge = shape.in_edges[position]
+        part = min(left, state.queued[edge])
+        state.queued[edge] -= part
+        state.flow[edge] += SMOOTHING * part
+        left -= part
 
 
 def _process(tick: int, i: int, taken: int, shape: Shape, state: SimulatorState, window: Window) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import Placement
+from sluice.spark.class_archive import queries_started
 from sluice.spark.pipeline.compile import CompiledPipeline, Query
 from sluice.spark.pipeline.definition import Pipeline
 from sluice.spark.pipeline.failure import Failure, OperatorFailedError, Restart
@@ -117,6 +118,7 @@ class Runtime:
     def start(self) -> None:
         """Start every operator that was prepared."""
         self._at_once(_start_or_fail)
+        queries_started.set()
         for inflow in self.inflows.values():
             inflow.start()
         self.restart_failed()

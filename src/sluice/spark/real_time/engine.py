@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sluice.control.engine import Ability, RecordCount
 from sluice.errors import BadInputError, SluiceError
 from sluice.model import Graph, Observation, OperatorChange, Reconciliation, Target
+from sluice.spark.class_archive import queries_started
 from sluice.spark.clock import WallClock
 from sluice.spark.internals.queries import ProgressListener
 from sluice.spark.kafka import connector
@@ -149,6 +150,7 @@ class RealTimeEngine:
         self._query.start()
         if (failure := self._query.failure()) is not None:
             raise BadInputError(f"pipeline {self._name!r} cannot run in real-time mode: {failure.cause}")
+        queries_started.set()
         self.clock.restart()
         if self._feed:
             self._feed.start({self._plan.source: self._source.locator})
