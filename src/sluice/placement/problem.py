@@ -125,16 +125,16 @@ class PlacementProblem:
         )
 
     def counts_of(self, placement: Placement) -> Counts:
-        """Heavy tasks are where the placement says; where it says nothing, tasks of a skewed operator fill its groups
-        in order. Tasks of unknown operators are left out."""
+        """Heavy tasks are where the placement says; all others fill the groups of a skewed operator in their order.
+
+        Tasks of unknown operators are left out.
+        """
         counts = self._heavy_counts(placement)
         room = self.arrays.tasks - counts.sum(axis=1)
         for column, worker in enumerate(self.workers):
             for operator, tasks in placement.tasks.get(worker.name, {}).items():
                 layers = self._layers_of(operator)
                 left = tasks - int(counts[layers, column].sum())
-                if placement.heavy_of(operator):
-                    layers.sort(key=lambda layer: self.arrays.load[CPU, layer])
                 for layer in layers:
                     taken = min(left, int(room[layer]))
                     counts[layer, column] += taken
@@ -173,7 +173,8 @@ class PlacementProblem:
         total = float(loads @ tasks)
         shares = {layer: float(load) / total for layer, load in zip(layers, loads, strict=True)} if total else {}
         even = 1 / int(tasks.sum()) + ROUNDING
-        return {layer: shares[layer] for layer in sorted(shares, key=lambda one: -shares[one]) if shares[layer] > even}
+        heavy = sorted((layer for layer in layers if shares.get(layer, 0.0) > even), key=lambda layer: -shares[layer])
+        return {layer: round(shares[layer], 4) for layer in heavy}
 
     def _layers_of(self, operator: str) -> list[int]:
         return [layer for layer, name in enumerate(self.operators) if name == operator]
