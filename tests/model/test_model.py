@@ -137,8 +137,13 @@ def test_placement_counts_tasks():
 def test_a_placement_on_record_without_heavy_tasks_has_none():
     placement = Placement.model_validate_json('{"tasks": {"w0": {"a": 2}}}')
     assert placement.heavy_of("a") == []
-    heavy = Placement(tasks=placement.tasks, heavy={"w1": {"a": (0.2,)}, "w0": {"a": (0.4, 0.1), "b": (0.9,)}})
+    heavy = Placement(
+        tasks={"w0": {"a": 2, "b": 1}, "w1": {"a": 1}},
+        heavy={"w1": {"a": (0.2,)}, "w0": {"a": (0.4, 0.1), "b": (0.9,)}},
+    )
     assert heavy.heavy_of("a") == [("w0", 0.4), ("w1", 0.2), ("w0", 0.1)]
+    with pytest.raises(ValueError, match="1 tasks of 'a' are heavy on 'w1', it has 0"):
+        Placement(tasks=placement.tasks, heavy={"w1": {"a": (0.2,)}})
 
 
 def test_the_schema_describes_every_metric():

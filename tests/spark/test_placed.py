@@ -242,7 +242,7 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
     assert placing.state["count"] == ["a", "a", "b", "b"]
 
     again = Placing({"count": query})
-    again.restore(placing.state)
+    again.restore(placing.state, wanted)
     assert again.apply(wanted, {"count": 2}, {"count": 4}, workers_named(a="9", b="8", c="7")).total == 0
 
 
@@ -267,6 +267,15 @@ def test_skew_moves_state_when_the_plan_has_a_heavy_task_and_not_before(tmp_path
     assert apply(skewed) == ["a" if partition == hot else "b" for partition in range(4)]
     placing.weigh({"count": {0: 1.0}}, {"count": 2.0})
     assert apply(skewed.model_copy(update={"heavy": {"a": {"count": (0.6,)}}})).count("a") == 1
+
+    again = Placing({"count": query})
+    again.restore(placing.state, skewed)
+    assert again.apply(skewed, {"count": 3}, {"count": 4}, workers).total == 0
+    assert again.apply(skewed, {"count": 3}, {"count": 4}, workers_named(b="1", c="2")).total > 0
+    returned = Placing({"count": query})
+    returned.restore({"count": ["b"] * 4}, skewed)
+    assert returned.apply(skewed, {"count": 3}, {"count": 4}, workers).total > 0
+
     everything = Placement(tasks={"a": {"count": 1}}, heavy={"a": {"count": (0.9,)}})
     placing.apply(everything, {"count": 1}, {"count": 4}, workers)
     assert placing.state["count"] == ["a"] * 4

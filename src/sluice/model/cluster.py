@@ -90,6 +90,14 @@ class Placement(Frozen):
         "an even one; all its other tasks are alike",
     )
 
+    @model_validator(mode="after")
+    def _heavy_tasks_are_there(self) -> Self:
+        for worker, held in self.heavy.items():
+            for operator, shares in held.items():
+                if len(shares) > (there := self.tasks.get(worker, {}).get(operator, 0)):
+                    raise ValueError(f"{len(shares)} tasks of {operator!r} are heavy on {worker!r}, it has {there}")
+        return self
+
     def of(self, operator: str) -> dict[str, int]:
         """Worker -> tasks of this operator, workers without any left out."""
         return {worker: found[operator] for worker, found in self.tasks.items() if found.get(operator)}

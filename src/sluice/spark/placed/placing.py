@@ -110,10 +110,15 @@ class Placing:
             if len(shares) == len(self._held[name].state)
         }
 
-    def restore(self, state: Mapping[str, list[str]]) -> None:
+    def restore(self, state: Mapping[str, list[str]], wanted: Placement | None) -> None:
         """The state partitions as an earlier run held them, so that going on moves none."""
+        self.wanted = wanted
         for name, workers in state.items():
-            self._held[name].state = list(workers)
+            held = self._held[name]
+            held.state = list(workers)
+            if wanted is not None and wanted.of(name).keys() == set(workers):
+                # no worker was gone then: what they held was divided for this placement, by weights not known any more
+                held.divided_for = (wanted.of(name), _heavy(wanted, name))
 
     @property
     def state(self) -> dict[str, list[str]]:
@@ -128,7 +133,7 @@ class Placing:
         }
         before = held.state
         if query.stateful:
-            heavy = self._heavy(name, sum(counts.values()))
+            heavy = _heavy(self.in_force, name) if self.in_force else []
             if (counts, heavy) != held.divided_for or len(before) != partitions:
                 # weights change all the time: they count when instances move anyway
                 weights, worths = self._weights.get(name, []), self.worths.get(name, {})
@@ -149,7 +154,8 @@ class Placing:
             held.plan = plan
         return moved(before, held.state)
 
-    def _heavy(self, name: str, instances: int) -> list[str]:
-        """Workers of heavy instances, heaviest first; none where no instance is left for all other partitions."""
-        found = [worker for worker, _ in self.in_force.heavy_of(name)] if self.in_force else []
-        return found if len(found) < instances else []
+
+def _heavy(placement: Placement, name: str) -> list[str]:
+    """Workers of heavy instances, heaviest first; none where no instance is left for all other partitions."""
+    found = [worker for worker, _ in placement.heavy_of(name)]
+    return found if len(found) < placement.parallelism.get(name, 0) else []
