@@ -107,7 +107,7 @@ def test_the_other_values_survive_json():
     values = [
         Graph(operators=(Operator(name="a"), Operator(name="b")), edges=(Edge(source="a", target="b", share=0.5),)),
         Recommendation(parallelism={"a": 2}, reason="because 2", measures={"regret": 0.5}),
-        Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 2}})),
+        Target(parallelism={"a": 2}, placement=Placement(tasks={"w0": {"a": 2}}, heavy={"w0": {"a": (0.7,)}})),
         Cluster.uniform(2, 4, cpu=1.0),
     ]
     for value in values:
@@ -132,6 +132,18 @@ def test_placement_counts_tasks():
     placement = Placement(tasks={"w0": {"a": 2, "b": 1}, "w1": {"a": 1, "b": 0}})
     assert placement.parallelism == {"a": 3, "b": 1}
     assert placement.of("b") == {"w0": 1}
+
+
+def test_a_placement_on_record_without_heavy_tasks_has_none():
+    placement = Placement.model_validate_json('{"tasks": {"w0": {"a": 2}}}')
+    assert placement.heavy_of("a") == []
+    heavy = Placement(
+        tasks={"w0": {"a": 2, "b": 1}, "w1": {"a": 1}},
+        heavy={"w1": {"a": (0.2,)}, "w0": {"a": (0.4, 0.1), "b": (0.9,)}},
+    )
+    assert heavy.heavy_of("a") == [("w0", 0.4), ("w1", 0.2), ("w0", 0.1)]
+    with pytest.raises(ValueError, match="1 tasks of 'a' are heavy on 'w1', it has 0"):
+        Placement(tasks=placement.tasks, heavy={"w1": {"a": (0.2,)}})
 
 
 def test_the_schema_describes_every_metric():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sluice.model import Cluster, Edge, Graph, Operator, Worker
 from sluice.placement import PlacementRequest, TaskGroup, TaskLoad
@@ -74,3 +75,23 @@ def test_groups_of_a_skewed_operator_weigh_what_they_weigh() -> None:
     assert problem.costs(np.array([[1, 1], [2, 2]]))[0] == pytest.approx(0)
     assert problem.costs(np.array([[2, 0], [1, 3]]))[0] == pytest.approx((11 - 7) / (12 - 7))
     assert problem.placement_of(np.array([[1, 1], [2, 2]])).of("a") == {"w0": 3, "w1": 3}
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=4), st.floats(1.01, 100.0))
+def test_a_placement_tells_heavy_tasks_from_the_others(plan: list[tuple[int, int]], weight: float) -> None:
+    tasks = [sum(column[group] for column in plan) for group in (0, 1)]
+    if not all(tasks):
+        return
+    groups = tuple(
+        TaskGroup(tasks=count, load=TaskLoad(cpu=cpu)) for count, cpu in zip(tasks, (weight, 1.0), strict=True)
+    )
+    request = chain(sum(tasks), workers=len(plan), slots=6).model_copy(update={"loads": {}, "groups": {"a": groups}})
+    problem = build(request)
+    if not problem.arrays.load[0].any():
+        return  # every plan costs the same
+    hot_first = sorted(range(2), key=lambda layer: -problem.arrays.load[0, layer])
+    counts = np.zeros_like(problem.arrays.pinned)
+    counts[hot_first] = np.array(plan).T
+    placement = problem.placement_of(counts)
+    assert len(placement.heavy_of("a")) == tasks[0]
+    assert (problem.counts_of(placement) == counts).all()

@@ -12,12 +12,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sluice import Pipeline, Topic
 from sluice.errors import BadInputError
 from sluice.journal.file import read_journal, read_runs
 from sluice.journal.records import Cycle
-from sluice.model import Placement, Worker
+from sluice.model import Observation, OperatorMetrics, Placement, Worker
 from sluice.spark.cluster import lifecycle
 from sluice.spark.internals import executor_calls
 from sluice.spark.pipeline.engine import SparkEngine
@@ -122,6 +124,41 @@ def test_partitions_that_differ_a_little_are_divided_by_number():
     assert state_workers({"a": 1, "b": 1}, 8, before, [1.4, 1, 1, 1, 1, 1, 1, 0.6]) == before
 
 
+def test_a_heavy_partition_goes_where_the_heavy_task_is_and_has_it_alone():
+    weights = [0.05, 0.1, 0.4, 0.1, 0.1, 0.1, 0.1, 0.05]
+    before = state_workers({"a": 1, "b": 3}, 8)
+    found = state_workers({"b": 3}, 8, before, weights, ["a"])
+    assert [worker for partition, worker in enumerate(found) if partition != 2] == ["b"] * 7
+    assert found[2] == "a"
+    shared = state_workers({"a": 1, "b": 2}, 8, before, weights, ["a"])
+    assert shared[2] == "a"
+    assert shared.count("a") in (3, 4)
+    assert state_workers({"a": 1, "b": 2}, 8, shared, weights, ["a"]) == shared
+
+
+@given(
+    counts=st.dictionaries(st.sampled_from("abcd"), st.integers(1, 4), min_size=1),
+    weights=st.lists(st.floats(0, 1), min_size=1, max_size=20),
+    data=st.data(),
+)
+def test_every_partition_has_just_one_worker_whatever_is_heavy(counts, weights, data):
+    before = data.draw(st.just([]) | st.lists(st.sampled_from("abcdx"), min_size=len(weights), max_size=len(weights)))
+    heavy = data.draw(st.lists(st.sampled_from("abcdef"), max_size=len(weights) - 1))
+    found = state_workers(counts, len(weights), before, weights, heavy)
+    assert len(found) == len(weights)
+    assert set(found) <= {*counts, *heavy}
+    heaviest = sorted(range(len(weights)), key=lambda one: -weights[one])[: len(heavy)]
+    assert [found[one] for one in heaviest] == heavy
+    assert {found[one] for one in range(len(weights)) if one not in heaviest} <= set(counts)
+
+
+def test_a_heavy_task_is_fitted_with_its_worker():
+    wanted = Placement(tasks={"a": {"count": 1}, "gone": {"count": 2}}, heavy={"a": {"count": (0.4,)}})
+    assert fitted(wanted, {"count": 3}, SLOTS).heavy_of("count") == [("a", 0.4)]
+    lost = Placement(tasks=wanted.tasks, heavy={"gone": {"count": (0.4,)}})
+    assert fitted(lost, {"count": 3}, SLOTS).heavy_of("count") == []
+
+
 def test_the_stores_of_a_join_are_read_from_its_checkpoint(tmp_path):
     record = tmp_path / "state" / "0" / "_metadata" / "metadata"
     record.parent.mkdir(parents=True)
@@ -143,6 +180,8 @@ def test_tasks_are_counted_by_worker_and_compared_with_what_was_planned():
     ]
     account.add(tasks, {"r": "count"}.get, {"1": "a", "2": "b"}.get)
     assert (account.placed, account.followed) == (3, 1)
+    assert account.cpu_s == {"count": pytest.approx(0.4)}
+    assert account.state_s == {"count": {0: 0.1}}
     found = account.metrics((Worker(name="a", slots=2), Worker(name="b", slots=2), Worker(name="c", slots=2)), 1.0)
     assert found["a"].source_tasks == {"count": 2}
     assert found["b"].state_tasks == {"count": 1}
@@ -203,8 +242,43 @@ def test_a_placement_is_kept_while_executors_are_replaced_lost_and_join(tmp_path
     assert placing.state["count"] == ["a", "a", "b", "b"]
 
     again = Placing({"count": query})
-    again.restore(placing.state)
+    again.restore(placing.state, wanted)
     assert again.apply(wanted, {"count": 2}, {"count": 4}, workers_named(a="9", b="8", c="7")).total == 0
+
+
+def test_skew_moves_state_when_the_plan_has_a_heavy_task_and_not_before(tmp_path):
+    query = PlacedQuery("count", tmp_path / "places", tmp_path / "checkpoint", stateful=True)
+    placing = Placing({"count": query})
+    workers = workers_named(a="0", b="1")
+
+    def apply(wanted: Placement) -> list[str]:
+        placing.apply(wanted, {"count": 3}, {"count": 4}, workers)
+        return placing.state["count"]
+
+    even = placed(a={"count": 1}, b={"count": 2})
+    first = apply(even)
+    assert placing.state_shares == {}
+    hot = first.index("b")
+    taken_s = {partition: 6.0 if partition == hot else 1.0 for partition in range(4)}
+    placing.weigh({"count": taken_s}, {"count": 10.0})
+    assert placing.state_shares["count"][hot] == 0.6
+    assert apply(even) == first
+    skewed = Placement(tasks=even.tasks, heavy={"a": {"count": (0.63,)}})
+    assert apply(skewed) == ["a" if partition == hot else "b" for partition in range(4)]
+    placing.weigh({"count": {0: 1.0}}, {"count": 2.0})
+    assert apply(skewed.model_copy(update={"heavy": {"a": {"count": (0.6,)}}})).count("a") == 1
+
+    again = Placing({"count": query})
+    again.restore(placing.state, skewed)
+    assert again.apply(skewed, {"count": 3}, {"count": 4}, workers).total == 0
+    assert again.apply(skewed, {"count": 3}, {"count": 4}, workers_named(b="1", c="2")).total > 0
+    returned = Placing({"count": query})
+    returned.restore({"count": ["b"] * 4}, skewed)
+    assert returned.apply(skewed, {"count": 3}, {"count": 4}, workers).total > 0
+
+    everything = Placement(tasks={"a": {"count": 1}}, heavy={"a": {"count": (0.9,)}})
+    placing.apply(everything, {"count": 1}, {"count": 4}, workers)
+    assert placing.state["count"] == ["a"] * 4
 
 
 def test_before_the_first_batch_every_stateful_operator_of_a_query_is_placed(tmp_path):
@@ -281,6 +355,23 @@ def test_state_that_moves_between_two_decisions_is_an_event():
         "worker b is gone",
         "placement moves 2 of 4 state partitions of count (4.0 MB)",
     )
+
+
+def test_an_observation_says_what_each_state_partition_takes(monkeypatch):
+    seen = Observation(
+        time_s=1,
+        interval_s=1,
+        operators={"map": OperatorMetrics(parallelism=1), "count": OperatorMetrics(parallelism=2)},
+    )
+    monkeypatch.setattr("sluice.spark.pipeline.engine.make_observation", lambda windows, **_: seen)
+    engine = SparkEngine.__new__(SparkEngine)
+    engine.clock, engine._observed_s = SimpleNamespace(now_s=lambda: 1.0), 0.0
+    engine.ledgers = SimpleNamespace(sample=lambda: None, close_windows=lambda _: ({}, []))
+    engine._graph = SimpleNamespace(topology=SimpleNamespace(edges=()))
+    engine.worker_side = SimpleNamespace(close_window=lambda *_: ({}, None))
+    engine.runtime = SimpleNamespace(placing=SimpleNamespace(state_shares={"count": (0.6, 0.1)}))
+    operators = engine.observe().operators
+    assert (operators["count"].state_shares, operators["map"].state_shares) == ((0.6, 0.1), None)
 
 
 PIPELINE = """

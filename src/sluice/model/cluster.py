@@ -7,7 +7,7 @@ import math
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Positive
+from sluice.model.base import Count, Frozen, Name, NonNegative, Parallelism, Positive, Share
 
 
 class InstanceSize(Frozen):
@@ -84,10 +84,28 @@ class Placement(Frozen):
     """How many tasks of which operator sit on which worker."""
 
     tasks: dict[Name, dict[Name, Count]]
+    heavy: dict[Name, dict[Name, tuple[Share, ...]]] = Field(
+        default_factory=dict,
+        description="worker -> operator -> share of the operator's work that each task there has which has more than "
+        "an even one; all its other tasks are alike",
+    )
+
+    @model_validator(mode="after")
+    def _heavy_tasks_are_there(self) -> Self:
+        for worker, held in self.heavy.items():
+            for operator, shares in held.items():
+                if len(shares) > (there := self.tasks.get(worker, {}).get(operator, 0)):
+                    raise ValueError(f"{len(shares)} tasks of {operator!r} are heavy on {worker!r}, it has {there}")
+        return self
 
     def of(self, operator: str) -> dict[str, int]:
         """Worker -> tasks of this operator, workers without any left out."""
         return {worker: found[operator] for worker, found in self.tasks.items() if found.get(operator)}
+
+    def heavy_of(self, operator: str) -> list[tuple[str, float]]:
+        """Worker and share of every heavy task of this operator, heaviest first."""
+        found = [(worker, share) for worker, held in self.heavy.items() for share in held.get(operator, ())]
+        return sorted(found, key=lambda one: (-one[1], one[0]))
 
     @property
     def parallelism(self) -> dict[str, int]:

@@ -52,6 +52,9 @@ class OperatorMetrics(Frozen):
     io_rate: NonNegative | None = Field(None, description="state bytes read and written per second")
     net_rate: NonNegative | None = Field(None, description="bytes emitted per second")
     state_bytes: NonNegative | None = Field(None, description="size of its state")
+    state_shares: tuple[Share, ...] | None = Field(
+        None, description="share of its CPU time that each partition of its state takes; what is left is divided evenly"
+    )
     batch_s: NonNegative | None = Field(None, description="mean processing time of a micro-batch")
     batch_interval_s: Positive | None = Field(None, description="configured time between micro-batches")
 

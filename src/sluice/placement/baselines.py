@@ -105,8 +105,8 @@ class Odrp:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
 
     def place(self, request: PlacementRequest) -> PlacementResult:
-        if request.groups:
-            raise BadInputError(f"odrp knows no skewed operators, got groups for {', '.join(sorted(request.groups))}")
+        if skewed := sorted(request.groups.keys() - request.loads.keys()):
+            raise BadInputError(f"odrp knows no skewed operators, got groups for {', '.join(skewed)}")
         started_s = time.perf_counter()
         if request.tasks > request.cluster.slots and not self.joint:
             return PlacementResult.no_room(request)
@@ -127,12 +127,12 @@ class Odrp:
 
 
 def _with_parallelism(request: PlacementRequest, parallelism: dict[str, int]) -> PlacementRequest:
-    """The same work on another number of tasks."""
+    """The same work on another number of tasks, all alike."""
     loads = {
         name: TaskLoad(**{d: value * request.parallelism[name] / parallelism[name] for d, value in load})
         for name, load in request.loads.items()
     }
-    return request.model_copy(update={"parallelism": parallelism, "loads": loads})
+    return request.model_copy(update={"parallelism": parallelism, "loads": loads, "groups": {}})
 
 
 class _Programme:

@@ -1,18 +1,22 @@
 """Placement inside the control loop: after every decision, with the load every operator is to take in.
 
-A task's load is its operator's cost per record, from a profile or an observation, times the rate (CAPSys 5.1).
+A task's load is its operator's cost per record, from a profile or an observation, times the rate (CAPSys 5.1). Where a
+partition of the state was seen to take more CPU time than a task should, the task that keeps it is a group of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sluice.dataflow.rates import expected_input_rates
 from sluice.errors import SluiceError
 from sluice.model import Cluster, Graph, Observation, Placement
 from sluice.model.base import Frozen, Name, NonNegative
-from sluice.placement.request import PlacementRequest, Placer, TaskLoad
+from sluice.placement.request import PlacementRequest, Placer, TaskGroup, TaskLoad
+
+HEAVY = 1.5
+"""A task with so many times its even share of the work is heavy: less may be a window's chance."""
 
 
 class UnitCosts(Frozen):
@@ -48,18 +52,20 @@ class PlacementPlanner:
     def __call__(
         self, graph: Graph, parallelism: Mapping[str, int], observation: Observation | None, current: Placement | None
     ) -> tuple[Placement, str]:
+        loads = self._loads(parallelism, observation)
         request = PlacementRequest(
             graph=graph,
             parallelism=dict(parallelism),
             cluster=self.workers,
-            loads=self._loads(parallelism, observation),
+            loads=loads,
+            groups=skewed_groups(loads, parallelism, observation) if observation else {},
             present=current,
             pinned=self.pinned,
         )
         result = self.placer.place(request)
         if result.placement is None:
             raise SluiceError(f"placement: {result.reason}")
-        return result.placement, f"placement: {result.reason}"
+        return result.placement, "; ".join((f"placement: {result.reason}", *skew_in_words(result.placement)))
 
     @property
     def workers(self) -> Cluster:
@@ -106,3 +112,41 @@ def loads_at(
         for name, unit in units.items()
         if name in input_rates and name in parallelism
     }
+
+
+def skewed_groups(
+    loads: Mapping[str, TaskLoad], parallelism: Mapping[str, int], observation: Observation
+) -> dict[Name, tuple[TaskGroup, ...]]:
+    """Groups of the operators with heavy tasks: each of these is one, all others together are one.
+
+    Only the CPU time is skewed: nothing else is known by partition.
+    """
+    groups: dict[str, tuple[TaskGroup, ...]] = {}
+    for name, load in loads.items():
+        metrics, tasks = observation.operators.get(name), parallelism[name]
+        heavy = heavy_shares(metrics.state_shares or (), tasks) if metrics else []
+        if heavy:
+            others = tasks - len(heavy)
+            parts = [*((1, share) for share in heavy), (others, max(0.0, 1 - sum(heavy)) / others)]
+            groups[name] = tuple(
+                TaskGroup(tasks=count, load=load.model_copy(update={"cpu": load.cpu * tasks * share}))
+                for count, share in parts
+            )
+    return groups
+
+
+def heavy_shares(state_shares: Sequence[float], tasks: int) -> list[float]:
+    """Share of the work of every task that is heavy by one partition of the state alone, heaviest first."""
+    evenly = max(0.0, 1 - sum(state_shares)) / tasks
+    shares = sorted((share + evenly for share in state_shares), reverse=True)
+    return [share for share in shares if share * tasks > HEAVY]
+
+
+def skew_in_words(placement: Placement) -> list[str]:
+    """A sentence for every operator with heavy tasks."""
+    said = []
+    for name, tasks in placement.parallelism.items():
+        if shares := [f"{share:.0%}" for _, share in placement.heavy_of(name)]:
+            number = "one task" if len(shares) == 1 else f"{len(shares)} tasks"
+            said.append(f"{name} has {number} of {tasks} with {' and '.join(shares)} of its work")
+    return said

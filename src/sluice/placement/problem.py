@@ -125,27 +125,56 @@ class PlacementProblem:
         )
 
     def counts_of(self, placement: Placement) -> Counts:
-        """Tasks of a skewed operator fill its groups heaviest first; tasks of unknown operators are left out."""
-        counts = np.zeros_like(self.arrays.pinned)
-        room = self.arrays.tasks.copy()
+        """Heavy tasks are where the placement says; all others fill the groups of a skewed operator in their order.
+
+        Tasks of unknown operators are left out.
+        """
+        counts = self._heavy_counts(placement)
+        room = self.arrays.tasks - counts.sum(axis=1)
         for column, worker in enumerate(self.workers):
             for operator, tasks in placement.tasks.get(worker.name, {}).items():
-                left = tasks
-                for layer in self._layers_of(operator):
+                layers = self._layers_of(operator)
+                left = tasks - int(counts[layers, column].sum())
+                for layer in layers:
                     taken = min(left, int(room[layer]))
                     counts[layer, column] += taken
                     room[layer] -= taken
                     left -= taken
         return counts
 
+    def _heavy_counts(self, placement: Placement) -> Counts:
+        """The heaviest task there was is the heaviest there is, and so on."""
+        counts = np.zeros_like(self.arrays.pinned)
+        columns = {worker.name: column for column, worker in enumerate(self.workers)}
+        for operator in self.request.groups:
+            spots = [layer for layer in self._heavy_layers(operator) for _ in range(self.arrays.tasks[layer])]
+            for layer, (worker, _) in zip(spots, placement.heavy_of(operator), strict=False):
+                if worker in columns:
+                    counts[layer, columns[worker]] += 1
+        return counts
+
     def placement_of(self, counts: Counts) -> Placement:
         tasks: dict[str, dict[str, int]] = {worker.name: {} for worker in self.request.cluster.workers}
+        heavy: dict[str, dict[str, tuple[float, ...]]] = {}
         for operator in self.request.graph.names:
             here = counts[self._layers_of(operator)].sum(axis=0)
+            shares = self._heavy_layers(operator)
             for column, worker in enumerate(self.workers):
                 if here[column]:
                     tasks[worker.name][operator] = int(here[column])
-        return Placement(tasks=tasks)
+                if held := tuple(share for layer, share in shares.items() for _ in range(counts[layer, column])):
+                    heavy.setdefault(worker.name, {})[operator] = held
+        return Placement(tasks=tasks, heavy=heavy)
+
+    def _heavy_layers(self, operator: str) -> dict[int, float]:
+        """Groups whose tasks take more than an even share of the operator's CPU time, heaviest first: such a share."""
+        layers = self._layers_of(operator)
+        loads, tasks = self.arrays.load[CPU, layers], self.arrays.tasks[layers]
+        total = float(loads @ tasks)
+        shares = {layer: float(load) / total for layer, load in zip(layers, loads, strict=True)} if total else {}
+        even = 1 / int(tasks.sum()) + ROUNDING
+        heavy = sorted((layer for layer in layers if shares.get(layer, 0.0) > even), key=lambda layer: -shares[layer])
+        return {layer: round(shares[layer], 4) for layer in heavy}
 
     def _layers_of(self, operator: str) -> list[int]:
         return [layer for layer, name in enumerate(self.operators) if name == operator]
@@ -216,7 +245,8 @@ def _groups(request: PlacementRequest) -> list[tuple[str, TaskGroup]]:
 def _kind(request: PlacementRequest, worker: Worker) -> tuple[object, ...]:
     """Workers with the same size, capacities and pinned tasks are interchangeable."""
     pinned = request.pinned.tasks.get(worker.name, {}) if request.pinned else {}
-    held = tuple(sorted((name, count) for name, count in pinned.items() if count))
+    heavy = request.pinned.heavy.get(worker.name, {}) if request.pinned else {}
+    held = tuple(sorted((name, count, heavy.get(name, ())) for name, count in pinned.items() if count))
     return (-worker.slots, worker.cpu or 0.0, worker.io or 0.0, worker.net or 0.0, held)
 
 

@@ -57,7 +57,8 @@ class PlacementRequest(Frozen):
     cluster: Cluster
     loads: dict[Name, TaskLoad] = Field(default_factory=dict, description="per task; operators left out weigh nothing")
     groups: dict[Name, tuple[TaskGroup, ...]] = Field(
-        default_factory=dict, description="skewed operators: their tasks by weight, instead of an entry in `loads`"
+        default_factory=dict,
+        description="skewed operators: their tasks by weight; `loads` are for strategies that know no groups",
     )
     present: Placement | None = Field(None, description="where tasks are now; equal plans are decided by fewest moves")
     pinned: Placement | None = Field(None, description="tasks that must stay where they are")

@@ -204,7 +204,12 @@ class SparkEngine:
             return observation
         io_rates = {name: one.io_rate for name, one in observation.operators.items() if one.io_rate is not None}
         workers, followed = self.worker_side.close_window(interval_s, io_rates)
-        return observation.model_copy(update={"workers": workers, "placement": followed})
+        shares = self.runtime.placing.state_shares if self.runtime.placing else {}
+        operators = {
+            name: one.model_copy(update={"state_shares": shares.get(name)})
+            for name, one in observation.operators.items()
+        }
+        return observation.model_copy(update={"operators": operators, "workers": workers, "placement": followed})
 
     def reconcile(self, target: Target) -> Reconciliation:
         before = self.runtime.parallelism

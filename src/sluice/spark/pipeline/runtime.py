@@ -181,8 +181,7 @@ class Runtime:
         saved = self._saved()
         if saved is None or self.placing is None:
             return None
-        self.placing.restore(saved.state_workers)
-        self.placing.wanted = saved.placement
+        self.placing.restore(saved.state_workers, saved.placement)
         return saved.placement
 
     def _placed_queries(self) -> dict[str, PlacedQuery]:

@@ -116,7 +116,7 @@ class WorkerSide:
         account, self._account = self._account, TaskAccount()
         followed = None
         if self._runtime.placing is not None:
-            self._runtime.placing.weigh(account.state_s)
+            self._runtime.placing.weigh(account.state_s, account.cpu_s)
             followed = PlacedTasks(
                 placed=account.placed + self._dropped, followed=account.followed, displaced=account.displaced
             )

@@ -27,7 +27,12 @@ def fitted(wanted: Placement, parallelism: Mapping[str, int], slots: Mapping[str
     for operator in left:
         roomiest = max(slots, key=lambda name: (slots[name] - sum(tasks[name].values())) / slots[name])
         tasks[roomiest][operator] = tasks[roomiest].get(operator, 0) + 1
-    return Placement(tasks=tasks)
+    heavy = {
+        worker: {operator: shares[: tasks[worker].get(operator, 0)] for operator, shares in held.items()}
+        for worker, held in wanted.heavy.items()
+        if worker in slots
+    }
+    return Placement(tasks=tasks, heavy=heavy)
 
 
 def source_workers(counts: Mapping[str, int]) -> list[str]:
@@ -42,14 +47,26 @@ TOLERANCE = 1.2
 
 
 def state_workers(
-    counts: Mapping[str, float], partitions: int, before: Sequence[str] = (), weights: Sequence[float] = ()
+    counts: Mapping[str, float],
+    partitions: int,
+    before: Sequence[str] = (),
+    weights: Sequence[float] = (),
+    heavy: Sequence[str] = (),
 ) -> list[str]:
     """The worker of every state partition: as many on each as its instances' share, and as few moved as that allows.
 
     With more partitions than instances an instance has several, as a task of Flink has key groups. `weights` are the
     time each partition takes; with skewed keys each worker gets its share of the time. Where instances differ, `counts`
-    are what a worker's are worth.
+    are what a worker's are worth. `heavy` are the workers of instances that have one of the heaviest partitions and no
+    other, heaviest first; they are not among the `counts`.
     """
+    if heavy:
+        order = sorted(range(partitions), key=lambda one: -weights[one])
+        alone, others = order[: len(heavy)], sorted(order[len(heavy) :])
+        was = [before[one] for one in others] if len(before) == partitions else ()
+        rest = state_workers(counts, len(others), was, [weights[one] for one in others])
+        found = dict(zip(alone + others, [*heavy, *rest], strict=True))
+        return [found[one] for one in range(partitions)]
     if len(weights) == partitions and max(weights) * partitions > SKEWED * sum(weights):
         return _by_weight(counts, before, weights)
     quota = _shares(counts, partitions, before)

@@ -35,8 +35,8 @@ class Held:
 
     state: list[str] = field(default_factory=list)
     """Worker of every state partition."""
-    counts: dict[str, int] | None = None
-    """Instances of every worker that the state was divided for."""
+    divided_for: tuple[dict[str, int], list[str]] | None = None
+    """Instances of every worker, and the workers of heavy ones, that the state was divided for."""
     plan: dict[str, Any] = field(default_factory=dict)
     """As its file has it."""
 
@@ -88,20 +88,37 @@ class Placing:
             return None
         return [worths.get(worker, 1.0) for worker in source_workers(self.in_force.of(name))]
 
-    def weigh(self, state_s: Mapping[str, Mapping[int, float]]) -> None:
-        """The CPU time that state partitions took in a window: keys may be skewed. Half old, half new."""
+    def weigh(self, state_s: Mapping[str, Mapping[int, float]], cpu_s: Mapping[str, float]) -> None:
+        """The CPU time that state partitions took in a window, as a share of the operator's whole: keys may be skewed.
+
+        Half old, half new.
+        """
         for name, taken_s in state_s.items():
-            total_s = sum(taken_s.values())
+            total_s = cpu_s[name]
             if name not in self._held or total_s <= 0:
                 continue
             now = [taken_s.get(partition, 0.0) / total_s for partition in range(len(self._held[name].state))]
             old = self._weights.get(name, now)
             self._weights[name] = [(a + b) / 2 for a, b in zip(old, now, strict=True)] if len(old) == len(now) else now
 
-    def restore(self, state: Mapping[str, list[str]]) -> None:
+    @property
+    def state_shares(self) -> dict[str, tuple[float, ...]]:
+        """Operator -> share of its CPU time that each state partition takes, where its partitions were seen at work."""
+        return {
+            name: tuple(round(share, 4) for share in shares)
+            for name, shares in self._weights.items()
+            if len(shares) == len(self._held[name].state)
+        }
+
+    def restore(self, state: Mapping[str, list[str]], wanted: Placement | None) -> None:
         """The state partitions as an earlier run held them, so that going on moves none."""
+        self.wanted = wanted
         for name, workers in state.items():
-            self._held[name].state = list(workers)
+            held = self._held[name]
+            held.state = list(workers)
+            if wanted is not None and wanted.of(name).keys() == set(workers):
+                # no worker was gone then: what they held was divided for this placement, by weights not known any more
+                held.divided_for = (wanted.of(name), _heavy(wanted, name))
 
     @property
     def state(self) -> dict[str, list[str]]:
@@ -116,12 +133,17 @@ class Placing:
         }
         before = held.state
         if query.stateful:
-            if dict(counts) != held.counts or len(before) != partitions:
+            heavy = _heavy(self.in_force, name) if self.in_force else []
+            if (counts, heavy) != held.divided_for or len(before) != partitions:
                 # weights change all the time: they count when instances move anyway
-                worths = self.worths.get(name, {})
-                worth = {worker: count * worths.get(worker, 1.0) for worker, count in counts.items()}
-                held.state = state_workers(worth, partitions, before, self._weights.get(name, ()))
-                held.counts = dict(counts)
+                weights, worths = self._weights.get(name, []), self.worths.get(name, {})
+                heavy_now = heavy if len(weights) == partitions > len(heavy) else []
+                worth = {
+                    worker: (count - heavy_now.count(worker)) * worths.get(worker, 1.0)
+                    for worker, count in counts.items()
+                }
+                held.state = state_workers(worth, partitions, before, weights, heavy_now)
+                held.divided_for = (dict(counts), heavy)
             plan["state"] = {
                 "folder": str(query.checkpoint / "state"),
                 "stores": stores_of(query.checkpoint) or ASSUMED,
@@ -131,3 +153,9 @@ class Placing:
             replace_file(query.plan, json.dumps(plan).encode())
             held.plan = plan
         return moved(before, held.state)
+
+
+def _heavy(placement: Placement, name: str) -> list[str]:
+    """Workers of heavy instances, heaviest first; none where no instance is left for all other partitions."""
+    found = [worker for worker, _ in placement.heavy_of(name)]
+    return found if len(found) < placement.parallelism.get(name, 0) else []

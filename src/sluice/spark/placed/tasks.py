@@ -38,6 +38,8 @@ class TaskAccount:
     workers: dict[str, WorkerTasks] = field(default_factory=dict)
     state_s: dict[str, dict[int, float]] = field(default_factory=dict)
     """Operator -> CPU time that each of its state partitions took; a crowded worker does not make it more."""
+    cpu_s: dict[str, float] = field(default_factory=dict)
+    """Operator -> CPU time of all its tasks."""
 
     def add(
         self,
@@ -53,7 +55,9 @@ class TaskAccount:
                 continue
             account = self.workers.setdefault(worker, WorkerTasks())
             account.run_s += task.get("run_ms", 0) / 1e3
-            account.cpu_s += task.get("cpu_ns", 0) / 1e9
+            cpu_s = task.get("cpu_ns", 0) / 1e9
+            account.cpu_s += cpu_s
+            self.cpu_s[operator] = self.cpu_s.get(operator, 0.0) + cpu_s
             account.remote_bytes += task.get("remote_bytes", 0)
             account.written_bytes += task.get("written_bytes", 0)
             if task["kind"] not in (SOURCE, STATE):
@@ -62,7 +66,7 @@ class TaskAccount:
             counts[operator] = counts.get(operator, 0) + 1
             if task["kind"] == STATE:
                 taken_s = self.state_s.setdefault(operator, {})
-                taken_s[task["partition"]] = taken_s.get(task["partition"], 0.0) + task.get("cpu_ns", 0) / 1e9
+                taken_s[task["partition"]] = taken_s.get(task["partition"], 0.0) + cpu_s
             self.placed += 1
             self.followed += task["planned"] == task["executor"]
             self.displaced += task["planned"] != task["executor"] and task["planned"] in gone
