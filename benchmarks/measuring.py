@@ -5,6 +5,7 @@ Memory and CPU are those of every process of this session: the driver, its JVM, 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -60,20 +61,31 @@ class SteadyFeed:
 
 
 class Results:
-    """Figures by case in a file, a line each: a benchmark called again goes on with the cases that are missing."""
+    """Figures by case in a file, a line each: a benchmark called again goes on with the cases that are missing.
+
+    Several processes may add to the same file.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+        self.found: dict[str, Any] = {}
+        self._read()
 
     def __contains__(self, case: str) -> bool:
         return case in self.found
 
     def add(self, case: str, figures: Any) -> None:
-        self.found[case] = figures
-        lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in self.found.items())
-        replace_file(self._path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
+        with open(f"{self._path}.lock", "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._read()
+            self.found[case] = figures
+            lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in self.found.items())
+            replace_file(self._path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
         print(f"{case}: {figures}", flush=True)
+
+    def _read(self) -> None:
+        if self._path.exists():
+            self.found = json.loads(self._path.read_text())
 
 
 def end_on_sigterm() -> None:

@@ -1,19 +1,25 @@
 """Policies compared on Spark itself: queries 1, 5 and 11 with paced slots that bend as the papers' curves do.
 
 python -m benchmarks.policies_on_spark [--policies sluice,ds2] [--loads cosine] [--seeds 3] [--within 420] [--show]
+    [--side-by-side 2]
 
 Time is compressed: twenty minutes of load go by in a run of one, and what a policy is set to in seconds (windows,
 delays) is divided by the same factor. All runs of a call share a Spark session. Every finished run is kept in `--out`,
 no run is begun after `--within` seconds, and the same command goes on; one seed of everything comes first, policies in
 an order by chance. Topics are bounded, or nothing is ever backpressured. Costs are slots over those of `sluice` in the
 same case, for on Spark no planner knows the capacities.
+
+Paced slots sleep most of the time, so several runs fit on a machine, each in a process with a JVM of its own: a row
+says how many there were (`side_by_side`) and how busy that made the machine (`machine_busy`).
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
+import os
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -22,8 +28,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Results, end_on_sigterm
+from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s
 from benchmarks.policy_cases import DrawnLoad
+from sluice.files import replace_file
 from sluice.journal.records import Choice
 from sluice.lab.bench.cell import run_cell, shared_session
 from sluice.lab.bench.grid import Cell, grid
@@ -72,10 +79,8 @@ def trace(path: Path) -> str:
     """A drawn day with noise that lasts and bursts, as a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     loads = DrawnLoad(pattern="trace", seed=20).loads(np.random.default_rng(20))[:: 140 // LOAD_MINUTES][:LOAD_MINUTES]
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["minute", "rate"])
-        writer.writerows((minute, round(float(load), 6)) for minute, load in enumerate(loads))
+    rows = [f"{minute},{round(float(load), 6)}" for minute, load in enumerate(loads)]
+    replace_file(path, "\n".join(["minute,rate", *rows, ""]).encode())
     return f"trace:path={path},peak=1"
 
 
@@ -100,15 +105,32 @@ def cells(loads: Sequence[str], names: Sequence[str], *, seeds: int, duration_s:
     return sorted(named, key=lambda cell: (cell.seed, cases.index(cell.case_key), by_chance[id(cell)]))
 
 
-def measure(planned: Sequence[Cell], results: Results, within_s: float) -> None:
+def measure(missing: Sequence[Cell], results: Results, within_s: float, *, side_by_side: int) -> None:
     deadline_s = time.monotonic() + within_s
-    missing = [cell for cell in planned if cell.key not in results]
     with shared_session(missing):
         for cell in missing:
             if time.monotonic() > deadline_s:
                 break
+            began_s, used_s = time.monotonic(), machine_cpu_s()
             result = run_cell(cell)
-            results.add(cell.key, {**result.row, "policy": cell.policy.name, "went_wrong": list(result.problems)})
+            busy = (machine_cpu_s() - used_s) / (time.monotonic() - began_s) / (os.cpu_count() or 1)
+            row = {"policy": cell.policy.name, "went_wrong": list(result.problems)}
+            results.add(
+                cell.key, {**result.row, **row, "side_by_side": side_by_side, "machine_busy": round(busy, 2)}
+            )
+
+
+def measure_side_by_side(count: int) -> None:
+    """This command in as many processes, each with its part of what is missing."""
+    command = [sys.executable, "-m", "benchmarks.policies_on_spark", *sys.argv[1:], "--part"]
+    running = [subprocess.Popen([*command, str(number)]) for number in range(count)]
+    try:
+        codes = [process.wait() for process in running]
+    finally:
+        for process in running:
+            process.terminate()
+    if any(codes):
+        raise SystemExit(f"exit codes {codes}")
 
 
 def shown(found: Estimate) -> str:
@@ -143,6 +165,8 @@ def main() -> None:
     parser.add_argument("--duration", type=float, default=60.0, help="seconds per run")
     parser.add_argument("--within", type=float, default=420.0, help="seconds after which no run is begun")
     parser.add_argument("--show", action="store_true", help="run nothing: what there is so far")
+    parser.add_argument("--side-by-side", type=int, default=1, help="so many runs at a time")
+    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=MEASURED)
     options = parser.parse_args()
     end_on_sigterm()
@@ -150,8 +174,16 @@ def main() -> None:
     planned = cells(
         options.loads.split(","), options.policies.split(","), seeds=options.seeds, duration_s=options.duration
     )
-    if not options.show:
-        measure(planned, results, options.within)
+    missing = [cell for cell in planned if cell.key not in results]
+    side_by_side = min(options.side_by_side, len(missing))
+    if options.part is not None:
+        measure(missing[options.part :: side_by_side], results, options.within, side_by_side=side_by_side)
+        return
+    if not options.show and side_by_side > 1:
+        measure_side_by_side(side_by_side)
+        results = Results(options.out)
+    elif not options.show:
+        measure(missing, results, options.within, side_by_side=1)
     done = [results.found[cell.key] for cell in planned if cell.key in results]
     print(f"{len(done)} of {len(planned)} runs")
     show(done)
