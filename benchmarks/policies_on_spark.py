@@ -4,10 +4,10 @@ python -m benchmarks.policies_on_spark [--policies sluice,ds2] [--loads cosine] 
     [--side-by-side 2]
 
 Time is compressed: twenty minutes of load go by in a run of one, and what a policy is set to in seconds (windows,
-delays) is divided by the same factor. All runs of a call share a Spark session. Every finished run is kept in `--out`,
-no run is begun after `--within` seconds, and the same command goes on; one seed of everything comes first, policies in
-an order by chance. Topics are bounded, or nothing is ever backpressured. Costs are slots over those of `sluice` in the
-same case, for on Spark no planner knows the capacities.
+delays) is divided by the same factor. All runs of a call share a Spark session, and a short run that is not counted
+warms it up. Every finished run is kept in `--out`, no run is begun after `--within` seconds, and the same command goes
+on; one seed of everything comes first, policies in an order by chance. Topics are bounded, or nothing is ever
+backpressured. Costs are slots over those of `sluice` in the same case, for on Spark no planner knows the capacities.
 
 Paced slots sleep most of the time, so several runs fit on a machine, each in a process with a JVM of its own: a row
 says how many there were (`side_by_side`) and how busy that made the machine (`machine_busy`).
@@ -32,7 +32,7 @@ from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s
 from benchmarks.policy_cases import DrawnLoad
 from sluice.files import replace_file
 from sluice.journal.records import Choice
-from sluice.lab.bench.cell import run_cell, shared_session
+from sluice.lab.bench.cell import run_cell, shared_session, warm_up
 from sluice.lab.bench.grid import Cell, grid
 from sluice.lab.bench.statistics import Estimate, estimate
 from sluice.protocol import OBJECTIVE, policies
@@ -108,6 +108,8 @@ def cells(loads: Sequence[str], names: Sequence[str], *, seeds: int, duration_s:
 def measure(missing: Sequence[Cell], results: Results, within_s: float, *, side_by_side: int) -> None:
     deadline_s = time.monotonic() + within_s
     with shared_session(missing):
+        if missing:
+            warm_up(missing[0])
         for cell in missing:
             if time.monotonic() > deadline_s:
                 break
@@ -115,9 +117,7 @@ def measure(missing: Sequence[Cell], results: Results, within_s: float, *, side_
             result = run_cell(cell)
             busy = (machine_cpu_s() - used_s) / (time.monotonic() - began_s) / (os.cpu_count() or 1)
             row = {"policy": cell.policy.name, "went_wrong": list(result.problems)}
-            results.add(
-                cell.key, {**result.row, **row, "side_by_side": side_by_side, "machine_busy": round(busy, 2)}
-            )
+            results.add(cell.key, {**result.row, **row, "side_by_side": side_by_side, "machine_busy": round(busy, 2)})
 
 
 def measure_side_by_side(count: int) -> None:

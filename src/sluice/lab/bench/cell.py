@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_SLOTS = 200
 """For a run without a limit of its own."""
+WARM_UP_S = 30.0
 
 
 class Result(Frozen):
@@ -108,6 +109,11 @@ def shared_session(cells: Sequence[Cell]) -> Iterator[None]:
     threads = max(local_threads_needed(cell.spec(), settings[label]) for label, cell in on_spark.items())
     with open_session("sluice bench", threads=threads):
         yield
+
+
+def warm_up(cell: Cell) -> None:
+    """A short run on Spark, thrown away: the first one in a JVM has latencies a few times those of the next."""
+    run_cell(cell.model_copy(update={"duration_s": WARM_UP_S}))
 
 
 def _result(
