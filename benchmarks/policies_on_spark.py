@@ -1,6 +1,6 @@
 """Policies compared on Spark itself: queries 1, 5 and 11 with paced slots that bend as the papers' curves do.
 
-python -m benchmarks.policies_on_spark [--policies sluice,ds2] [--loads cosine] [--seeds 3] [--within 420] [--show]
+python -m benchmarks.policies_on_spark [--queries q1] [--policies sluice,ds2] [--loads cosine] [--seeds 3] [--within 420] [--show]
     [--side-by-side 2]
 
 Time is compressed: twenty minutes of load go by in a run of one, and what a policy is set to in seconds (windows,
@@ -84,12 +84,14 @@ def trace(path: Path) -> str:
     return f"trace:path={path},peak=1"
 
 
-def cells(loads: Sequence[str], names: Sequence[str], *, seeds: int, duration_s: float) -> list[Cell]:
+def cells(
+    queries: Sequence[str], loads: Sequence[str], names: Sequence[str], *, seeds: int, duration_s: float
+) -> list[Cell]:
     """Seed by seed, case by case."""
     workloads = [Choice.parse_text(text) for text in (*WORKLOADS, trace(TRACE))]
     compared = [compressed(text, LOAD_MINUTES * 60 / duration_s) for text in POLICIES]
     named = grid(
-        [Choice.parse_text(text) for text in PIPELINES],
+        [query for query in map(Choice.parse_text, PIPELINES) if query.name in queries],
         [load for load in workloads if load.name in loads],
         [policy for policy in compared if policy.name in names],
         range(seeds),
@@ -160,6 +162,7 @@ def show(rows: Sequence[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policies", default=",".join(Choice.parse_text(text).name for text in POLICIES))
+    parser.add_argument("--queries", default="q1,q5,q11")
     parser.add_argument("--loads", default="cosine,square,permutation,trace")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--duration", type=float, default=60.0, help="seconds per run")
@@ -172,7 +175,11 @@ def main() -> None:
     end_on_sigterm()
     results = Results(options.out)
     planned = cells(
-        options.loads.split(","), options.policies.split(","), seeds=options.seeds, duration_s=options.duration
+        options.queries.split(","),
+        options.loads.split(","),
+        options.policies.split(","),
+        seeds=options.seeds,
+        duration_s=options.duration,
     )
     missing = [cell for cell in planned if cell.key not in results]
     side_by_side = min(options.side_by_side, len(missing))
