@@ -1,7 +1,7 @@
 """Policies compared on Spark itself: queries 1, 5 and 11 with paced slots that bend as the papers' curves do.
 
-python -m benchmarks.policies_on_spark [--queries q1] [--policies sluice,ds2] [--loads cosine] [--seeds 3] [--within 420] [--show]
-    [--side-by-side 2]
+python -m benchmarks.policies_on_spark [--queries q1] [--policies sluice,ds2] [--loads cosine] [--seeds 3]
+    [--within 420] [--side-by-side 2] [--show]
 
 Time is compressed: twenty minutes of load go by in a run of one, and what a policy is set to in seconds (windows,
 delays) is divided by the same factor. All runs of a call share a Spark session, and a short run that is not counted
