@@ -2,12 +2,12 @@
 
 python -m benchmarks.learning_on_spark [--policies conttune,ds2] [--seeds 3] [--within 420] [--side-by-side 5] [--show]
 
-WordCount with paced slots. Its splitter and counter bend by Amdahl's law, `capacity(p) / capacity(1) = p / (1 + a (p - 1))`
-with a = 0.06: ten slots do the work of 6.5, so whoever scales in proportion is wrong by three. Three levels of load come
-in an order by the seed, and come again in the same order. Topics are bounded. The optimum of a level is the fewest slots
-per operator that carry it by the curve at 95 % of their pace, which is what paced slots reach; the peak is chosen so that
-two per cent more or less change none of them. What a level ended with is read from the run's time line at its last decision.
-How runs are measured, and several at a time: `cells_on_spark.py`.
+WordCount with paced slots. Splitter and counter bend by Amdahl's law, p / (1 + a (p - 1)) times the capacity of one,
+with a = 0.06: ten slots do the work of 6.5, and whoever scales in proportion is wrong by three. Three levels of load
+come in an order by the seed, and come again in the same order. Topics are bounded. The optimum of a level is the fewest
+slots per operator that carry it by the curve at 95 % of their pace, which is what paced slots reach; at this peak one
+per cent more or less changes none of them. What a level ended with is read from the run's time line at the level's last
+decision. How runs are measured, and several at a time: `cells_on_spark.py`.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def cells(names: Sequence[str], *, seeds: int, duration_s: float) -> list[Cell]:
 
 def described(cell: Cell, result: Result) -> Row:
     replace_file(RUNS / f"{cell.key}.json", result.to_json().encode())
-    assert result.series is not None and cell.duration_s is not None
+    assert result.series is not None
     label = next(
         label
         for label, (name, settings) in POLICIES.items()

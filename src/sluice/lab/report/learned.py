@@ -1,4 +1,4 @@
-"""What learning policies ended the levels of a load with, beside the optimum: rows of `benchmarks/learning_on_spark.py`."""
+"""What policies ended the levels of a load with, beside the optimum: rows of `benchmarks/learning_on_spark.py`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PAGE = "learning-on-spark"
 TITLE = "Learning policies on Spark"
 HOW_TO_READ = (
     "WordCount with paced slots whose splitter and counter bend by Amdahl's law (ten slots do the work of 6.5), topics "
-    "bounded, three levels of load in an order by the seed, and once more in that order. *optimum*: the share of levels "
-    "that ended with the fewest slots that carry them, in every operator; *within one*: with at most one slot more or "
-    "less in every operator; *carries*: with enough. *slots*: those a level ended with over the optimal ones. Mean over "
-    "seeds and half the 95 % confidence interval."
+    "bounded, three levels of load in an order by the seed, and once more in that order. *optimum*: the share of "
+    "levels that ended with the fewest slots that carry them, in every operator; *within one*: with at most one slot "
+    "more or less in every operator; *carries*: with enough. *slots*: those a level ended with over the optimal ones. "
+    "Mean over seeds and half the 95 % confidence interval."
 )
 
 
@@ -56,7 +56,9 @@ def learned_page(rows: Sequence[Row]) -> list[str]:
 def learned_tables(rows: Sequence[Row]) -> tuple[str, str, str]:
     """Per policy, per policy and visit, and every level."""
     header = ["runs", *MEASURES, "late"]
-    by_policy = {name: [row for row in rows if row["policy"] == name] for name in dict.fromkeys(r["policy"] for r in rows)}
+    by_policy = {
+        name: [row for row in rows if row["policy"] == name] for name in dict.fromkeys(r["policy"] for r in rows)
+    }
     whole = markdown(
         ["policy", *header],
         (
@@ -116,7 +118,11 @@ MEASURES = {
 def _figures(rows: Sequence[Row], again: bool | None = None) -> list[str]:
     """Means of each run's levels, over the runs."""
     return [
-        figure(estimate(_mean(measure(level) for level in row["levels"] if again in (None, level["again"])) for row in rows))
+        figure(
+            estimate(
+                _mean(measure(level) for level in row["levels"] if again in (None, level["again"])) for row in rows
+            )
+        )
         for measure in MEASURES.values()
     ]
 
