@@ -1,98 +1,163 @@
-"""Do the learning policies find the optimum on real Spark? WordCount and query 5 with paced slots, constant load.
+"""Do the learning policies find the optimum on Spark, on a curve that bends and under a load that changes?
 
-Slots are paced: each task processes at most so many records/s, so the parallelism that just carries the load is known.
-Spark's scheduling, shuffles, state and checkpoints are real, and may cost a paced slot some of its rate; the optimum is
-therefore also given for slots that reach only 85 % of it.
+python -m benchmarks.learning_on_spark [--policies conttune,ds2] [--seeds 3] [--within 420] [--side-by-side 5] [--show]
 
-python -m benchmarks.learning_on_spark [--short]
+WordCount with paced slots. Splitter and counter bend by Amdahl's law, p / (1 + a (p - 1)) times the capacity of one,
+with a = 0.06: ten slots do the work of 6.5, and whoever scales in proportion is wrong by three. Three levels of load
+come in an order by the seed, and come again in the same order. Topics are bounded. The optimum of a level is the fewest
+slots per operator that carry it by the curve at 95 % of their pace, which is what paced slots reach; at this peak one
+per cent more or less changes none of them. What a level ended with is read from the run's time line at the level's last
+decision. How runs are measured, and several at a time: `cells_on_spark.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-import tempfile
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from sluice.control.guards import Guards
-from sluice.journal.file import MemoryJournal
-from sluice.journal.results import CycleReport
-from sluice.lab.pipelines import PipelineDefinition, pipelines
-from sluice.lab.run import RunSpec, run
-from sluice.lab.spark_run import SparkSettings, spark_engine
+import numpy as np
+
+from benchmarks.cells_on_spark import Row, measure_missing, measuring_options
+from benchmarks.measuring import Results
+from sluice.files import replace_file
+from sluice.journal.records import Choice
+from sluice.lab.bench.cell import Result
+from sluice.lab.bench.grid import Cell, grid
+from sluice.lab.environment import environment
+from sluice.lab.pipelines import pipelines
+from sluice.lab.report.learned import learned_tables
+from sluice.lab.reproduce.conttune_runs import METHODS
+from sluice.lab.series import Series
+from sluice.lab.spark_run import spark_job
 from sluice.lab.workloads import workloads
-from sluice.protocol import policies
+from sluice.spark.pipeline.specs import OperatorSpec
 
-REACHED = 0.85
-INTERVAL_S = 15.0
-"""Batches take two seconds: seven to a window."""
-JOBS: tuple[tuple[str, Mapping[str, str]], ...] = (
-    ("wordcount", {"peak_rate": "45000"}),
-    ("q5", {"peak_rate": "65000", "slide_s": "5", "window_s": "10"}),
-)
-POLICIES: tuple[tuple[str, Mapping[str, str]], ...] = (
-    ("conttune", {"max_parallelism": "8"}),
-    ("dragster", {"max_parallelism": "6"}),
-    ("dragster", {"max_parallelism": "6", "method": "gradient"}),
-)
+CONTENTION, LARGEST, SLOTS = 0.06, 12, 30
+PEAK_LINES_PER_S, WORDS_PER_LINE = 120_500, 3
+LEVELS, ROUNDS, INTERVAL_S, OBJECTIVE_S, BOUND_RECORDS = 3, 2, 5.0, 10.0, 20_000
+REACHED = 0.95
+"""Of its pace, by a paced slot."""
+POLICIES: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "conttune": METHODS["ours, alpha 3"],
+    "conttune-paper": METHODS["ContTune 3"],
+    "dragster-saddle": ("dragster", {}),
+    "dragster-gradient": ("dragster", {"method": "gradient"}),
+    "ds2": METHODS["DS2"],
+}
+CURVE = Path("build/learning-on-spark-curve.json")
+RUNS = Path("build/learning-on-spark")
+MEASURED = Path("benchmarks/measured/learning-on-spark.json")
 
 
-def optimum(pipeline: PipelineDefinition, reached: float) -> dict[str, int]:
-    """Instances per operator that carry the load with slots of `reached` of their pace; all chains."""
-    flow, found = pipeline.peak_rate, {}
+def curve(path: Path) -> str:
+    capacity = {str(p): round(1000 * p / (1 + CONTENTION * (p - 1)), 3) for p in range(1, SLOTS + 1)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, json.dumps({"capacity": capacity}).encode())
+    return str(path)
+
+
+def cells(names: Sequence[str], *, seeds: int, duration_s: float) -> list[Cell]:
+    """One seed of everything first."""
+    job = {"curve": curve(CURVE), "peak_rate": PEAK_LINES_PER_S, "words_per_line": WORDS_PER_LINE, "spark_scale": 0.01}
+    levels = {"levels": LEVELS, "rounds": ROUNDS, "level_minutes": 1}
+    found = grid(
+        [Choice(name="wordcount", settings=job)],
+        [Choice(name="permutation", settings=levels)],
+        [Choice(name=name, settings=dict(settings)) for name, settings in (POLICIES[one] for one in names)],
+        range(seeds),
+        engine="spark",
+        duration_s=duration_s,
+        interval_s=INTERVAL_S,
+        slo_s=OBJECTIVE_S,
+        guards={"max_slots": SLOTS, "max_parallelism": LARGEST},
+        spark={"slots": SLOTS, "topic_bound_records": BOUND_RECORDS},
+    )
+    return sorted(found, key=lambda cell: cell.seed)
+
+
+def described(cell: Cell, result: Result) -> Row:
+    replace_file(RUNS / f"{cell.key}.json", result.to_json().encode())
+    assert result.series is not None
+    label = next(
+        label
+        for label, (name, settings) in POLICIES.items()
+        if (name, dict(settings)) == (cell.policy.name, cell.policy.settings)
+    )
+    row = result.row
+    return {
+        "policy": label,
+        "seed": cell.seed,
+        "levels": levels_of(cell, result.series),
+        **{name: row[name] for name in ("avg_slots", "rescales", "p95_latency_s", "slo_violation_ratio")},
+        **{name: row[name] for name in ("lost_records", "duplicated_records")},
+        "went_wrong": list(result.problems),
+        "duration_s": cell.duration_s,
+        "environment": {name: environment()[name] for name in ("date", "processor", "cores", "sluice")},
+    }
+
+
+def levels_of(cell: Cell, series: Series) -> list[Row]:
+    """Level by level: its load, its optimum, what it ended with, and how that came."""
+    assert cell.duration_s is not None
+    loads = workloads.create(cell.workload.name, cell.workload.settings).loads(
+        np.random.Generator(np.random.PCG64(cell.seed))
+    )
+    level_s = cell.duration_s / loads.size
+    found = []
+    for number, load in enumerate(loads.tolist()):
+        began_s, ended_s = number * level_s, (number + 1) * level_s
+        last = max(place for place, time_s in enumerate(series.time_s) if time_s <= ended_s + INTERVAL_S / 2)
+        times = [mark.time_s for mark in series.actions if began_s < mark.time_s - INTERVAL_S / 2 <= ended_s]
+        ended = {name: counts[last] for name, counts in series.slots.items()}
+        needed = optimum(cell, load, REACHED)
+        bare = optimum(cell, load, 1.0)
+        found.append(
+            {
+                "load": round(load, 4),
+                "again": load in loads[:number],
+                "optimum": needed,
+                "ended": ended,
+                "carries": all(ended[name] >= count for name, count in bare.items()),
+                "actions": len(times),
+                "settled_s": round(max(times) - began_s, 1) if times else 0.0,
+            }
+        )
+    return found
+
+
+def optimum(cell: Cell, load: float, reached: float) -> dict[str, int]:
+    """The fewest slots of every operator that carry a load by the curve, each of them at a part of its pace."""
+    pipeline = pipelines.create(cell.pipeline.name, cell.pipeline.settings)
+    operators = spark_job(cell.spec()).pipeline.operators
+    flow, found = load * pipeline.peak_rate * cell.pipeline.settings["spark_scale"], {}
     for operator in pipeline.simulated().operators:
-        found[operator.name] = max(1, math.ceil(flow / (operator.capacity(1) * reached) - 1e-9))
+        found[operator.name] = _fewest(operators[operator.name], flow / reached)
         flow *= operator.selectivity
     return found
 
 
-def reports_of(
-    pipeline: PipelineDefinition, name: str, settings: Mapping[str, str], duration_s: float
-) -> tuple[CycleReport, ...]:
-    spec = RunSpec(
-        pipeline=pipeline,
-        policy=policies.create(name, settings),
-        workload=workloads.create("constant"),
-        guards=Guards(max_slots=24),
-        duration_s=duration_s,
-        interval_s=INTERVAL_S,
-        seed=1,
-    )
-    journal = MemoryJournal()
-    with tempfile.TemporaryDirectory(prefix="sluice-", ignore_cleanup_errors=True) as folder:
-        engine, initial = spark_engine(spec, SparkSettings(slots=24), Path(folder))
-        run(spec, engine, initial, journal)
-    return journal.reports()
+def _fewest(operator: OperatorSpec, rate: float) -> int:
+    return next(slots for slots in range(1, SLOTS + 1) if slots * (operator.slot_rate_at(slots) or 0.0) >= rate)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--short", action="store_true", help="WordCount only, and four minutes")
+    parser.add_argument("--policies", default=",".join(POLICIES))
+    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--duration", type=float, default=300.0, help="seconds per run")
-    parser.add_argument(
-        "--policy", action="append", choices=sorted({name for name, _ in POLICIES}), help="only this one"
-    )
-    arguments = parser.parse_args()
-    duration_s = 240.0 if arguments.short else arguments.duration
-    chosen = [found for found in POLICIES if not arguments.policy or found[0] in arguments.policy]
-    for job, job_settings in JOBS[:1] if arguments.short else JOBS:
-        pipeline = pipelines.create(job, job_settings)
-        ideal, real = optimum(pipeline, 1.0), optimum(pipeline, REACHED)
-        print(f"{job}: optimum {ideal} ({sum(ideal.values())} slots), at {REACHED:.0%} of the pace {real}", flush=True)
-        for name, settings in chosen:
-            reports = reports_of(pipeline, name, settings, duration_s)
-            changed = [report.cycle.time_s for report in reports if report.result.is_action]
-            final = reports[-1].cycle.target.parallelism
-            away = {op: final[op] - ideal[op] for op in ideal}
-            last_s = changed[-1] if changed else 0.0
-            print(
-                f"  {name} {settings.get('method', '')}: {final} ({sum(final.values()) / sum(ideal.values()):.2f} of "
-                f"the optimal slots, off by {away}), {len(changed)} reconfigurations, the last at {last_s:.0f} s",
-                flush=True,
-            )
-            for report in reports:
-                print(f"    {report.cycle.time_s:4.0f} s {report.cycle.recommendation.reason[:160]}", flush=True)
+    parser.add_argument("--out", type=Path, default=MEASURED)
+    measuring_options(parser)
+    options = parser.parse_args()
+    results = Results(options.out)
+    planned = cells(options.policies.split(","), seeds=options.seeds, duration_s=options.duration)
+    if not measure_missing("benchmarks.learning_on_spark", planned, results, options, described):
+        return
+    done = [results.found[cell.key] for cell in planned if cell.key in results]
+    print(f"{len(done)} of {len(planned)} runs\n")
+    print("\n\n".join(learned_tables(done)))
 
 
 if __name__ == "__main__":

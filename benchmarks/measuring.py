@@ -69,7 +69,7 @@ class Results:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.found: dict[str, Any] = {}
-        self._read()
+        self.read()
 
     def __contains__(self, case: str) -> bool:
         return case in self.found
@@ -77,13 +77,13 @@ class Results:
     def add(self, case: str, figures: Any) -> None:
         with open(f"{self._path}.lock", "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._read()
+            self.read()
             self.found[case] = figures
             lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in self.found.items())
             replace_file(self._path, ("{\n" + ",\n".join(lines) + "\n}\n").encode())
         print(f"{case}: {figures}", flush=True)
 
-    def _read(self) -> None:
+    def read(self) -> None:
         if self._path.exists():
             self.found = json.loads(self._path.read_text())
 

@@ -4,37 +4,30 @@ python -m benchmarks.policies_on_spark [--queries q1] [--policies sluice,ds2] [-
     [--within 420] [--side-by-side 2] [--show]
 
 Time is compressed: twenty minutes of load go by in a run of one, and what a policy is set to in seconds (windows,
-delays) is divided by the same factor. All runs of a call share a Spark session, and a short run that is not counted
-warms it up. Every finished run is kept in `--out`, no run is begun after `--within` seconds, and the same command goes
-on; one seed of everything comes first, policies in an order by chance. Topics are bounded, or nothing is ever
-backpressured. Costs are slots over those of `sluice` in the same case, for on Spark no planner knows the capacities.
-
-Paced slots sleep most of the time, so several runs fit on a machine, each in a process with a JVM of its own: a row
-says how many there were (`side_by_side`) and how busy that made the machine (`machine_busy`).
+delays) is divided by the same factor. A short run that is not counted warms a session up; one seed of everything comes
+first, policies in an order by chance. Topics are bounded, or nothing is ever backpressured. Costs are slots over those
+of `sluice` in the same case, for on Spark no planner knows the capacities. How runs are measured, and several at a
+time: `cells_on_spark.py`.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import subprocess
-import sys
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s
+from benchmarks.cells_on_spark import Row, measure_missing, measuring_options, shown
+from benchmarks.measuring import Results
 from benchmarks.policy_cases import DrawnLoad
 from sluice.files import replace_file
 from sluice.journal.records import Choice
-from sluice.lab.bench.cell import run_cell, shared_session, warm_up
+from sluice.lab.bench.cell import Result
 from sluice.lab.bench.grid import Cell, grid
-from sluice.lab.bench.statistics import Estimate, estimate
+from sluice.lab.bench.statistics import estimate
 from sluice.protocol import OBJECTIVE, policies
 
 OURS = "sluice"
@@ -59,7 +52,6 @@ POLICIES = (
 TRACE = Path("build/policies-on-spark-trace.csv")
 MEASURED = Path("benchmarks/measured/policies-on-spark.json")
 SHOWN = {"slots": "avg_slots", "p95 s": "p95_latency_s", "late": "slo_violation_ratio", "actions": "rescales"}
-Row = Mapping[str, Any]
 
 
 def compressed(text: str, speedup: float) -> Choice:
@@ -107,38 +99,8 @@ def cells(
     return sorted(named, key=lambda cell: (cell.seed, cases.index(cell.case_key), by_chance[id(cell)]))
 
 
-def measure(missing: Sequence[Cell], results: Results, within_s: float, *, side_by_side: int) -> None:
-    deadline_s = time.monotonic() + within_s
-    with shared_session(missing):
-        if missing:
-            warm_up(missing[0])
-        for cell in missing:
-            if time.monotonic() > deadline_s:
-                break
-            began_s, used_s = time.monotonic(), machine_cpu_s()
-            result = run_cell(cell)
-            busy = (machine_cpu_s() - used_s) / (time.monotonic() - began_s) / (os.cpu_count() or 1)
-            row = {"policy": cell.policy.name, "went_wrong": list(result.problems)}
-            results.add(cell.key, {**result.row, **row, "side_by_side": side_by_side, "machine_busy": round(busy, 2)})
-
-
-def measure_side_by_side(count: int) -> None:
-    """This command in as many processes, each with its part of what is missing."""
-    command = [sys.executable, "-m", "benchmarks.policies_on_spark", *sys.argv[1:], "--part"]
-    running = [subprocess.Popen([*command, str(number)]) for number in range(count)]
-    try:
-        codes = [process.wait() for process in running]
-    finally:
-        for process in running:
-            process.terminate()
-    if any(codes):
-        raise SystemExit(f"exit codes {codes}")
-
-
-def shown(found: Estimate) -> str:
-    if found.mean is None:
-        return "-"
-    return f"{found.mean:.3g}" if found.low is None else f"{found.mean:.3g} [{found.low:.3g}, {found.high:.3g}]"
+def described(cell: Cell, result: Result) -> Row:
+    return {**result.row, "policy": cell.policy.name, "went_wrong": list(result.problems)}
 
 
 def show(rows: Sequence[Row]) -> None:
@@ -166,13 +128,9 @@ def main() -> None:
     parser.add_argument("--loads", default="cosine,square,permutation,trace")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--duration", type=float, default=60.0, help="seconds per run")
-    parser.add_argument("--within", type=float, default=420.0, help="seconds after which no run is begun")
-    parser.add_argument("--show", action="store_true", help="run nothing: what there is so far")
-    parser.add_argument("--side-by-side", type=int, default=1, help="so many runs at a time")
-    parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
+    measuring_options(parser)
     parser.add_argument("--out", type=Path, default=MEASURED)
     options = parser.parse_args()
-    end_on_sigterm()
     results = Results(options.out)
     planned = cells(
         options.queries.split(","),
@@ -181,16 +139,8 @@ def main() -> None:
         seeds=options.seeds,
         duration_s=options.duration,
     )
-    missing = [cell for cell in planned if cell.key not in results]
-    side_by_side = min(options.side_by_side, len(missing))
-    if options.part is not None:
-        measure(missing[options.part :: side_by_side], results, options.within, side_by_side=side_by_side)
+    if not measure_missing("benchmarks.policies_on_spark", planned, results, options, described):
         return
-    if not options.show and side_by_side > 1:
-        measure_side_by_side(side_by_side)
-        results = Results(options.out)
-    elif not options.show:
-        measure(missing, results, options.within, side_by_side=1)
     done = [results.found[cell.key] for cell in planned if cell.key in results]
     print(f"{len(done)} of {len(planned)} runs")
     show(done)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 from sluice.lab.bench.statistics import Estimate
 
@@ -38,3 +39,9 @@ def with_unit(value: float | str | None, unit: str) -> str:
     if value is None:
         return UNKNOWN
     return value if isinstance(value, str) else f"{plain(value, 4)} {unit}".rstrip()
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in a document."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from sluice.files import replace_file
 from sluice.lab.bench.statistics import GroupScore
 from sluice.lab.report.content import Content, Shown, collect, overall
 from sluice.lab.report.export import file_name, pareto_figure, save, timeline_figure
-from sluice.lab.report.figures import figure, with_unit
+from sluice.lab.report.figures import figure, markdown, with_unit
 from sluice.lab.report.findings import beginning, filled
 from sluice.lab.report.paper_pictures import added_figure, verdict_figure
 from sluice.lab.reproduce import Row, Table, Verdict, count_verdicts
@@ -130,7 +130,7 @@ def _verdict_summary(papers: Mapping[str, Sequence[Table]]) -> list[str]:
             if any(counts.values()):
                 label = f"[{paper}]({PICTURES}/{paper}.md), {kind.replace('_', ' ')}"
                 rows.append([label, *map(str, counts.values())])
-    return ["## Papers run again", VERDICTS, _markdown(["", *(verdict.value for verdict in Verdict)], rows)]
+    return ["## Papers run again", VERDICTS, markdown(["", *(verdict.value for verdict in Verdict)], rows)]
 
 
 def _paper_pictures(papers: Mapping[str, Sequence[Table]]) -> dict[str, tuple[str, Figure]]:
@@ -173,7 +173,7 @@ def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
     if content.overall:
         parts += [
             pictures[ALL_CASES],
-            _markdown(["policy", *columns], ([g.policy, *_figures(g, columns)] for g in content.overall)),
+            markdown(["policy", *columns], ([g.policy, *_figures(g, columns)] for g in content.overall)),
         ]
     for pipeline in _pipelines(content):
         groups = [group for group in content.groups if group.pipeline == pipeline]
@@ -181,7 +181,7 @@ def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
         parts += [
             f"## {pipeline}",
             pictures[_all_workloads(pipeline)],
-            _markdown(["workload", "policy", *columns], rows),
+            markdown(["workload", "policy", *columns], rows),
         ]
     timelines = [picture for alt, picture in pictures.items() if "timeline" in picture]
     return parts + (["## Single runs", *timelines] if timelines else [])
@@ -211,7 +211,7 @@ def _paper_part(paper: str, tables: Sequence[Table]) -> list[str]:
     for table in tables:
         parts += [
             f"## {table.name}: {table.title}",
-            _markdown(["", "paper", "ours", "verdict", "note"], (_row(row) for row in table.rows)),
+            markdown(["", "paper", "ours", "verdict", "note"], (_row(row) for row in table.rows)),
             *table.notes,
         ]
     return parts
@@ -235,8 +235,3 @@ def _read_tables(path: Path) -> tuple[str, list[Table]]:
 
 def _figures(group: GroupScore, columns: Mapping[str, str]) -> list[str]:
     return [figure(group.estimates[metric]) for metric in columns.values()]
-
-
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "/") for cell in line) + " |" for line in lines)
