@@ -12,6 +12,7 @@ from pydantic import Field
 from sluice.errors import BadInputError
 from sluice.journal.file import JOURNAL_FILE, journal_path, read_runs
 from sluice.journal.savings import savings_of
+from sluice.lab.bench.cell import runs_at_a_time
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.lab.bench.store import BenchStore
@@ -144,8 +145,10 @@ def _bench(folder: Path) -> _Found:
             _counted("seed", "seeds", {cell.seed for cell in cells}),
         ]
     )
+    on_spark = [result.side_by_side for result in results if result.cell.engine == "spark"]
+    together = f", {runs_at_a_time(on_spark)}" if on_spark else ""
     return _Found(
-        note=f"bench of {sizes}{_lasting(cells)}; {len(results)} of {len(cells)} runs finished",
+        note=f"bench of {sizes}{_lasting(cells)}{together}; {len(results)} of {len(cells)} runs finished",
         environment=store.environment(),
         rows=tuple(result.row for result in results),
         runs=tuple(
