@@ -26,7 +26,6 @@ from sluice.files import replace_file
 from sluice.journal.records import Choice
 from sluice.lab.bench.cell import Result
 from sluice.lab.bench.grid import Cell, grid
-from sluice.lab.environment import environment
 from sluice.lab.pipelines import pipelines
 from sluice.lab.report.learned import learned_tables
 from sluice.lab.reproduce.conttune_runs import METHODS
@@ -95,7 +94,6 @@ def described(cell: Cell, result: Result) -> Row:
         **{name: row[name] for name in ("lost_records", "duplicated_records")},
         "went_wrong": list(result.problems),
         "duration_s": cell.duration_s,
-        "environment": {name: environment()[name] for name in ("date", "processor", "cores", "sluice")},
     }
 
 
