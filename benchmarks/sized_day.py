@@ -1,13 +1,13 @@
 """A day of load in a few minutes on nodes of sizes: QEScalor, every single size with DS2, and who knew it all.
 
-    python -m benchmarks.sized_day --minutes 20 --runs 3 --samples samples.json --out sized-day
+    python -m benchmarks.sized_day --minutes 20 --runs 3 --samples samples.json
     python -m benchmarks.sized_day --minutes 7 --epochs 8 --cells 1 ...       # a short day, one cell at a time
 
-A cell is a `sluice run` of its own and stays in the folder; the same folder again goes on with the next. Runs are days
-in a row: QEScalor remembers those before. Money is what the nodes cost by their prices, starting and draining ones
-included. The clairvoyant is computed, not run: the cheapest mixes by epochs for the rates that were generated and the
-rates in --samples, at the same target utilisation; it pays for starts as QEScalor's plan does. Figure 2 of the paper,
-what the day has cost so far, is drawn from the journals of the first day that is complete.
+A cell is a `sluice run` of its own. Its result, and what QEScalor remembers of the days before, stay in --out, and the
+same command goes on with the next cell; the run itself is in --work. Money is what the nodes cost by their prices,
+starting and draining ones included. The clairvoyant is computed, not run: the cheapest mixes by epochs for the rates
+that were generated and the rates in --samples, at the same target utilisation; it pays for starts as QEScalor's plan
+does. Figure 2 of the paper, what the day has cost so far, is drawn of the first day that is complete.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from benchmarks.measuring import end_on_sigterm
+from benchmarks.measuring import Results, end_on_sigterm
 from benchmarks.sized_jobs import TYPES, master
 from sluice.journal.file import read_runs
 from sluice.lab.sizing.figures import draw_costs
@@ -32,7 +34,9 @@ from sluice.learning.sampled_sizes import load_samples
 
 UTILISATION = 0.85
 MEMORY = "memory.json"
-RESULT = "result.json"
+MEASURED = Path(__file__).parent / "measured"
+POINTS = 48
+"""Of a cost curve that is kept."""
 PIPELINE = """
 import numpy as np
 import pyarrow as pa
@@ -63,6 +67,12 @@ class CostCurve:
     @property
     def total_cost(self) -> float:
         return self.cost[-1]
+
+    def thinned(self, points: int) -> CostCurve:
+        """The last point of each part of the day."""
+        count = len(self.time_s)
+        last = sorted({math.ceil(count * (point + 1) / points) - 1 for point in range(points)})
+        return CostCurve([round(self.time_s[one], 1) for one in last], [round(self.cost[one], 6) for one in last])
 
 
 def command(policy: str, folder: Path, url: str, given: argparse.Namespace, seed: int) -> list[str]:
@@ -101,12 +111,13 @@ def clairvoyant_price(out: Path, samples: Path, epoch_s: float) -> float:
     return plan_horizon([peaks[epoch] for epoch in sorted(peaks)], options, costs).cost
 
 
-def measure(policy: str, folder: Path, given: argparse.Namespace, seed: int) -> dict[str, float]:
-    """From an empty folder: a cell that was interrupted begins again."""
+def measure(policy: str, given: argparse.Namespace, seed: int, before: dict[str, Any] | None) -> dict[str, Any]:
+    """From an empty folder: a cell that was interrupted begins again. `before` is the result of the day before."""
+    folder = given.work / f"{policy}-{seed}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    if policy == "qescalor" and seed > 0:
-        shutil.copy(folder.parent / f"{policy}-{seed - 1}" / MEMORY, folder / MEMORY)
+    if before is not None and "memory" in before:
+        (folder / MEMORY).write_text(json.dumps(before["memory"]))
     with master(folder / "cluster") as url:
         done = subprocess.run(command(policy, folder, url, given, seed), capture_output=True, text=True)
     if done.returncode:
@@ -114,6 +125,7 @@ def measure(policy: str, folder: Path, given: argparse.Namespace, seed: int) -> 
     summary = json.loads(done.stdout)
     (run,) = read_runs(folder / "out")
     early = [cycle for cycle in run.cycles if "ahead of the next epoch" in cycle.recommendation.reason]
+    curve = cost_curve(folder / "out", given.minutes)
     result = {
         "price": summary["price"],
         "mean_price_per_hour": sum(price_per_hour(one.observation) for one in run.cycles) / len(run.cycles),
@@ -123,7 +135,10 @@ def measure(policy: str, folder: Path, given: argparse.Namespace, seed: int) -> 
         "lost": summary["lost_records"],
         "twice": summary["duplicated_records"],
         "ahead": len([cycle for cycle in early if cycle.action == "apply"]),
+        "curve": asdict(curve.thinned(POINTS)),
     }
+    if (folder / MEMORY).exists():
+        result["memory"] = json.loads((folder / MEMORY).read_text())
     if given.samples and policy == "qescalor":
         result["clairvoyant"] = clairvoyant_price(folder / "out", given.samples, given.minutes * 60 / given.epochs)
     return result
@@ -136,14 +151,15 @@ def cost_curve(out: Path, minutes: float) -> CostCurve:
     return CostCurve(day_s, list(itertools.accumulate(spent)))
 
 
-def draw(policies: Sequence[str], given: argparse.Namespace) -> None:
+def draw(policies: Sequence[str], done: Mapping[tuple[str, int], dict[str, Any]], given: argparse.Namespace) -> None:
     """Of the first day that all policies have run."""
     for seed in range(given.runs):
-        folders = {policy: given.out / f"{policy}-{seed}" for policy in policies}
-        if all((folder / RESULT).exists() for folder in folders.values()):
-            named = {"QCESA" if policy == "qescalor" else policy: folder for policy, folder in folders.items()}
-            curves = {name: cost_curve(folder / "out", given.minutes) for name, folder in named.items()}
-            draw_costs(curves, given.out / "figure2.html")
+        if all((policy, seed) in done for policy in policies):
+            curves = {
+                "QCESA" if policy == "qescalor" else policy: CostCurve(**done[policy, seed]["curve"])
+                for policy in policies
+            }
+            draw_costs(curves, given.work / "figure2.html")
             return
 
 
@@ -157,19 +173,22 @@ def main() -> None:
     parser.add_argument("--cells", type=int, help="so many now; default: all that are left")
     parser.add_argument("--policies", default=",".join(("qescalor", *(one.name for one in TYPES))))
     parser.add_argument("--samples", type=Path, help="of `sluice sample`, for QEScalor and the clairvoyant")
-    parser.add_argument("--out", type=Path, default=Path("sized-day"))
+    parser.add_argument("--out", type=Path, default=MEASURED / "sized-day.json")
+    parser.add_argument("--work", type=Path, default=Path("build/sized-day"), help="runs, and the picture")
     given = parser.parse_args()
-    given.out = given.out.resolve()
+    given.work = given.work.resolve()
+    results = Results(given.out)
     policies = given.policies.split(",")
-    cells = [(policy, seed) for seed in range(given.runs) for policy in policies]
-    paths = {cell: given.out / f"{cell[0]}-{cell[1]}" / RESULT for cell in cells}
-    for policy, seed in [cell for cell in cells if not paths[cell].exists()][: given.cells]:
-        result = measure(policy, paths[policy, seed].parent, given, seed)
-        paths[policy, seed].write_text(json.dumps(result))
-    for (policy, seed), path in paths.items():
-        if path.exists():
-            print(f"{policy} run {seed}: {path.read_text()}", flush=True)
-    draw(policies, given)
+    load = f"{given.minutes:g}min-{given.epochs}-{given.rate:g}"
+    keys = {(policy, seed): f"{policy}-{seed}-{load}" for seed in range(given.runs) for policy in policies}
+    for policy, seed in [cell for cell, key in keys.items() if key not in results][: given.cells]:
+        before = results.found.get(f"{policy}-{seed - 1}-{load}")
+        results.add(keys[policy, seed], measure(policy, given, seed, before))
+    done = {cell: results.found[key] for cell, key in keys.items() if key in results}
+    for (policy, seed), found in done.items():
+        shown = {name: value for name, value in found.items() if name not in ("curve", "memory")}
+        print(f"{policy} run {seed}: {json.dumps(shown)}", flush=True)
+    draw(policies, done, given)
 
 
 if __name__ == "__main__":
