@@ -136,6 +136,7 @@ def spark_row(policy, seed, workload, slots):
         "policy": policy,
         "seed": seed,
         "avg_slots": slots,
+        "avg_latency_s": 2.0,
         "slo_violation_ratio": 0.0,
         "side_by_side": 6,
         "machine_busy": 0.7,
@@ -155,7 +156,7 @@ def test_rows_that_a_benchmark_keeps_are_a_bench(tmp_path):
     assert (
         "1 pipeline x 2 workloads x 2 policies x 2 seeds, 6 runs at a time, the machine 70% to 70% busy; 8 runs" in text
     )
-    assert "| sluice | 6.5 ± 6 | 0 ± 0 |" in text
+    assert "| sluice | 6.5 ± 6 | 2 ± 0 | 0 ± 0 |" in text
     assert (tmp_path / "results" / "pareto-spark-q1.png").exists()
 
 

@@ -168,10 +168,12 @@ def _bench(folder: Path) -> _Found:
 
 
 def _rows(path: Path) -> _Found:
-    """Rows by name, in which benchmarks keep runs that they measure in pieces."""
+    """Rows by name, in which benchmarks keep runs that they measure in pieces; of a run made twice the later one."""
     try:
-        rows = [{**dict.fromkeys(METRICS), **row} for row in json.loads(path.read_text()).values()]
-        described = _sizes((row["pipeline"], row["workload"], row["policy"], row["seed"]) for row in rows)
+        kept = json.loads(path.read_text()).values()
+        by_case = {(row["pipeline"], row["workload"], row["policy"], row["seed"]): row for row in kept}
+        rows = [{**dict.fromkeys(METRICS), **row} for row in by_case.values()]
+        described = _sizes(by_case)
         together = runs_at_a_time(row.get("side_by_side") for row in rows)
         busy = [row["machine_busy"] for row in rows if row.get("machine_busy") is not None]
         measured = [row["environment"] for row in rows if row.get("environment")]
