@@ -28,7 +28,7 @@ from sluice.lab.workloads.trace import read_trace
 from sluice.registry import parameter
 
 PAPERS_METHODS = ("Dhalion", "DS2", "Big + DS2", "Dragster", "ContTune 0", "ContTune 3")
-OURS = ("ours, alpha 0", "ours, alpha 3")
+OURS = ("ours, alpha 0", "ours, alpha 3", "rates passed along alone")
 ADDED = (
     "DS2",
     "ContTune 3",
