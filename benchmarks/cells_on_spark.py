@@ -21,7 +21,9 @@ from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s
 from sluice.lab.bench.cell import Result, run_cell, shared_session, warm_up
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import Estimate
+from sluice.lab.environment import environment
 
+MACHINE = ("date", "processor", "cores", "sluice")
 QUICK_START = "-XX:TieredStopAtLevel=1"
 Row = Mapping[str, Any]
 Describe = Callable[[Cell, Result], Row]
@@ -65,7 +67,8 @@ def _measure(
             began_s, used_s = time.monotonic(), machine_cpu_s()
             result = run_cell(cell, with_series=True)
             busy = (machine_cpu_s() - used_s) / (time.monotonic() - began_s) / (os.cpu_count() or 1)
-            around = {"side_by_side": side_by_side, "machine_busy": round(busy, 2)}
+            here = {name: value for name, value in environment().items() if name in MACHINE}
+            around = {"side_by_side": side_by_side, "machine_busy": round(busy, 2), "environment": here}
             results.add(cell.key, {**describe(cell, result), **around})
 
 

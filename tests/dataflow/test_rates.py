@@ -11,6 +11,7 @@ from sluice.dataflow.rates import (
     expected_input_rates,
     instances_needed,
     pass_along,
+    passed_input_rates,
     real_input_rates,
     selectivities,
     source_arrival_rate,
@@ -136,3 +137,31 @@ def test_real_input_rates_are_scaled_to_what_arrives(read, arriving, at_map):
         map={"parallelism": 1, "input_rate": 1000},
     )
     assert real_input_rates(observation) == {"source": arriving, "map": pytest.approx(at_map)}
+
+
+def test_passed_input_rates_do_not_move_with_the_batches_that_fell_into_a_window():
+    """Three words a line; the window has two batches of the splitter and three of what it wrote."""
+
+    def window(received):
+        return job(
+            "source>split",
+            "split>count",
+            source={"parallelism": 1, "input_rate": 1000, "output_rate": 1000, "arrival_rate": 1000},
+            split={"parallelism": 1, "input_rate": 800, "output_rate": 2400},
+            count={"parallelism": 1, "input_rate": received},
+        )
+
+    for received in (2000, 4000):
+        assert passed_input_rates(window(received)) == {"source": 1000, "split": 1000, "count": pytest.approx(3000)}
+    assert real_input_rates(window(4000))["count"] == 4000
+
+
+def test_passed_input_rates_are_those_received_where_an_operator_shows_no_output():
+    observation = job(
+        "source>map",
+        "map>sink",
+        source={"parallelism": 1, "input_rate": 1000, "output_rate": 1000, "arrival_rate": 1000},
+        map={"parallelism": 1, "input_rate": 1000},
+        sink={"parallelism": 1, "input_rate": 400},
+    )
+    assert passed_input_rates(observation) == {"source": 1000, "map": 1000, "sink": 400}

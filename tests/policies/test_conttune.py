@@ -10,7 +10,7 @@ from sluice.learning.history import History
 from sluice.policies.conttune import ContTune, recall
 from sluice.protocol import policies
 from sluice.testing.steady_chain import Chain
-from tests.policies.jobs import job
+from tests.policies.jobs import decisions, job
 
 Q1_MAPPER = {
     1: [537531, 526027, 536475, 539868, 507965],
@@ -247,3 +247,29 @@ def test_random_search_keeps_the_cheapest_that_kept_up_and_is_the_same_for_the_s
 def test_bad_settings_are_named(settings, says):
     with pytest.raises(ValueError, match=says):
         policies.create("conttune", settings)
+
+
+def test_batches_that_fell_into_a_short_window_do_not_move_ours_and_move_the_papers():
+    """Each operator of a job that keeps up shows 0.8 or 1.2 of its load, as its batches happened to end."""
+
+    def window(number, split, count):
+        return job(
+            "source>split",
+            "split>count",
+            time_s=5.0 * number,
+            interval_s=5.0,
+            source={"parallelism": 1, "arrival_rate": 800, "lag": 0, "lag_rate": 0} | rates(800, 1600, 800),
+            split={"parallelism": 5} | rates(800 * split, 1000, 2400 * split),
+            count={"parallelism": 4} | rates(2400 * count, 3000, 0),
+        )
+
+    def rates(read, able, emitted):
+        return {"input_rate": read, "busy": read / able, "output_rate": emitted, "backpressure": 0.0}
+
+    windows = [window(number, *shares) for number, shares in enumerate([(1, 1), (1.2, 0.8), (0.8, 1.2)] * 3)]
+    ours, papers = (
+        {tuple(found.parallelism.values()) for found in decisions(policy, windows)}
+        for policy in (ContTune(), ContTune(real_rates="received"))
+    )
+    assert len(ours) < len(papers)
+    assert len(ours) <= 2

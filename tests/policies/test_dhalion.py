@@ -54,6 +54,18 @@ def test_scaling_up_the_one_bottleneck(changes, wanted):
     assert recommended(Dhalion(), chain(**changes)) == (now | wanted if wanted else {})
 
 
+def test_between_bounded_topics_the_operator_behind_the_blocked_ones_is_blamed_whatever_waits_before_them():
+    """As a run on Spark shows it: all read topics, and the longest queue is that of the first."""
+    observation = job(
+        "source>splitter",
+        "splitter>counter",
+        source={"parallelism": 1, "input_rate": 300, "busy": 0.3, "backpressure": 0.25, "lag": 9000, "lag_rate": 150},
+        splitter={"parallelism": 1, "input_rate": 90, "busy": 0.25, "backpressure": 0.75, "lag": 8000, "lag_rate": 60},
+        counter={"parallelism": 1, "input_rate": 1800, "busy": 1.0, "backpressure": 0.0, "lag": 8000, "lag_rate": 0},
+    )
+    assert recommended(Dhalion(lag_rate_threshold=100), observation) == {"source": 1, "splitter": 1, "counter": 4}
+
+
 @pytest.mark.parametrize(
     ("changes", "wanted"),
     [

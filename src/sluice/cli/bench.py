@@ -20,7 +20,7 @@ from sluice.cli.settings import parse_settings
 from sluice.errors import BadInputError, unknown_name
 from sluice.journal.records import Choice
 from sluice.lab.bench.bench import run_bench
-from sluice.lab.bench.cell import Result
+from sluice.lab.bench.cell import Result, runs_at_a_time
 from sluice.lab.bench.grid import Cell, grid
 from sluice.lab.bench.on_spark import score_groups_on_spark
 from sluice.lab.bench.statistics import GroupScore, compare, estimate, score_groups
@@ -36,7 +36,13 @@ On = Annotated[
     str | None,
     typer.Option("--on", metavar="MASTER", help="Run as a Spark job: local[*], spark://host:port. Same numbers."),
 ]
-Processes = Annotated[int | None, typer.Option(min=1, help="Processes on this machine; default: one per core.")]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Processes on this machine; default: one per core on sim, 1 on spark, where only paced slots allow more.",
+    ),
+]
 
 
 @app.command("bench")
@@ -49,7 +55,7 @@ def bench(
         typer.Option(help="Repeatable, e.g. ds2 or ds2:over_provisioning=1.4; 'clairvoyant' is the planner itself."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds: 0, 1, 2, ...")] = 10,
-    engine: Annotated[str, typer.Option(help="What runs them: sim, or spark, one after the other.")] = "sim",
+    engine: Annotated[str, typer.Option(help="What runs them: sim or spark.")] = "sim",
     duration: Annotated[
         float | None,
         typer.Option(
@@ -113,7 +119,6 @@ def bench(
         simulator=parse_settings(sim_set or (), "--sim-set"),
         spark=parse_settings(spark_set or (), "--spark-set"),
     )
-    processes = 1 if engine == "spark" else processes
     results = run_with_progress(
         cells, out, on=on, processes=processes, all_series=all_series, within_s=within, quiet=as_json
     )
@@ -125,7 +130,10 @@ def bench(
         print(json.dumps(content, indent=2))
         return
     _show(groups)
-    Console().print(f"{len(results)} runs in {out}; 'sluice report {out}' makes a page of them", soft_wrap=True)
+    together = f", {runs_at_a_time(result.side_by_side for result in results)}" if engine == "spark" else ""
+    Console().print(
+        f"{len(results)} runs in {out}{together}; 'sluice report {out}' makes a page of them", soft_wrap=True
+    )
 
 
 def run_with_progress(

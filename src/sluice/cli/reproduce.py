@@ -45,6 +45,9 @@ def reproduce(
         float | None,
         typer.Option(parser=parse_seconds, metavar="TIME", help="On spark: length of a run, e.g. 10m; default 600."),
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(min=1, help="On spark: runs at a time, each with a Spark session; default 1.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a paper's experiments again, and compare the figures.
@@ -58,10 +61,11 @@ def reproduce(
     Example: sluice reproduce conttune --table 4a --set permutations=2
     Example: sluice reproduce kanis --engine spark --table 7.9 --out runs/kanis-spark
     """
-    names, run = _on_spark(paper, out, seeds, duration) if engine == "spark" else _simulated(paper, settings)
+    names, run = _on_spark(paper, out, seeds, duration, processes) if engine == "spark" else _simulated(paper, settings)
     if engine not in ("sim", "spark"):
         raise unknown_name("engine", engine, ("sim", "spark"))
-    spark_only = [name for name, given in (("--out", out), ("--seeds", seeds), ("--duration", duration)) if given]
+    for_spark = (("--out", out), ("--seeds", seeds), ("--duration", duration), ("--processes", processes))
+    spark_only = [name for name, given in for_spark if given]
     if engine == "sim" and spark_only:
         raise BadInputError(f"{spark_only[0]} is for --engine spark; on the simulator --set has the settings")
     if engine == "spark" and settings:
@@ -88,7 +92,9 @@ def _simulated(paper: str, settings: list[str] | None) -> tuple[tuple[str, ...],
     return reproduction.tables(), reproduction.run
 
 
-def _on_spark(paper: str, out: Path | None, seeds: int | None, duration_s: float | None) -> tuple[tuple[str, ...], Run]:
+def _on_spark(
+    paper: str, out: Path | None, seeds: int | None, duration_s: float | None, processes: int | None
+) -> tuple[tuple[str, ...], Run]:
     from sluice.lab.reproduce.on_spark import SparkRuns, run_on_spark, spark_tables
 
     reproductions.get(paper)
@@ -96,7 +102,7 @@ def _on_spark(paper: str, out: Path | None, seeds: int | None, duration_s: float
         raise BadInputError("--engine spark needs --out, the folder its runs are kept in")
     if not spark_tables(paper):
         raise BadInputError(f"no table of {paper} runs on Spark")
-    given = {"seeds": seeds, "duration_s": duration_s}
+    given = {"seeds": seeds, "duration_s": duration_s, "processes": processes}
     how = SparkRuns(out=out, **{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
     return spark_tables(paper), lambda table, report: run_on_spark(paper, table, how, report)
 

@@ -259,3 +259,13 @@ def real_input_rates(observation: Observation) -> dict[str, float]:
     scale = 1.0 if arriving_per_read is None else min(arriving_per_read, MOST_UNREAD)
     rates = {name: arriving_rate(metrics) for name, metrics in observation.operators.items()}
     return {name: rate * scale for name, rate in rates.items() if rate is not None} | (loads or {})
+
+
+def passed_input_rates(observation: Observation) -> dict[str, float]:
+    """The same from the loads of the sources and what every operator emits per record; else as `real_input_rates`.
+
+    What an operator receives in a window comes in the batches of the one before it, two or three to a short window;
+    what that one emits per record is counted on the same records, and steady.
+    """
+    passed = target_rates(observation, selectivities(observation))
+    return real_input_rates(observation) | {name: rate for name, rate in passed.items() if rate is not None}

@@ -20,7 +20,7 @@ from sluice.dataflow.provisioning import (
     same_load,
     usual_full_busy,
 )
-from sluice.dataflow.rates import real_input_rates, source_loads
+from sluice.dataflow.rates import passed_input_rates, real_input_rates, source_loads
 from sluice.errors import needs_extra
 from sluice.model import Observation, Recommendation
 from sluice.protocol import Memory, policy
@@ -49,8 +49,8 @@ class ContTune:
     says so for the tuning time under way); nor does a new one, once the levels seen agree that rates grow in
     proportion to the load.
 
-    Ours, beyond the paper: the capacity law, new loads, forgetting. `process=zero-mean`, `new_loads=false` and
-    `forget_beyond=0` switch them off, each alone or all three: the paper's ContTune.
+    Ours, beyond the paper: the capacity law, new loads, forgetting, rates passed along the graph. `process=zero-mean`,
+    `new_loads=false`, `forget_beyond=0` and `real_rates=received` switch them off, each alone or all: the paper's.
     """
 
     alpha: int = parameter(3, "how far from a measured parallelism the history is trusted; beyond it, linear scaling")
@@ -68,6 +68,9 @@ class ContTune:
         "capacity-law", "Gaussian process: ours around a power law, or the authors' (mean 0, jitter for noise)"
     )
     new_loads: bool = parameter(True, "a load never seen needs no Big phase once rates grow in proportion to the load")
+    real_rates: Literal["passed-along", "received"] = parameter(
+        "passed-along", "what arrives at the sources, passed along the graph, or what operators receive (the paper)"
+    )
 
     def __post_init__(self) -> None:
         if self.alpha < 0:
@@ -129,7 +132,8 @@ class ContTune:
             ), kept
         if state.state is ProvisioningState.CATCHING_UP:
             return Recommendation.hold(f"conttune: waits until the backlog is worked off, {state.why}{note}"), kept
-        rates = settled_rates(observation, known)
+        seen = passed_input_rates if self.real_rates == "passed-along" else real_input_rates
+        rates = settled_rates(observation, seen(observation), known)
         kept["levels"] = remember(levels, loads, rates)
         tuned, why = self._small(observation, histories, rates, kept)
         if all(tuned[name] == now[name] for name in tuned):
@@ -211,9 +215,9 @@ def remember(
     return [*others, {"loads": loads, "rates": dict(rates)}][-LEVELS_KEPT:]
 
 
-def settled_rates(observation: Observation, known: Mapping[str, float]) -> dict[str, float]:
+def settled_rates(observation: Observation, seen: Mapping[str, float], known: Mapping[str, float]) -> dict[str, float]:
     """The real rates seen now; where a window has not fired yet, those remembered for this load."""
-    rates = real_input_rates(observation)
+    rates = dict(seen)
     for name, before in known.items():
         if name in observation.operators and rates.get(name, 0.0) < BURSTY * before:
             rates[name] = before

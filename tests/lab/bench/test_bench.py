@@ -12,9 +12,10 @@ import pytest
 
 from sluice.errors import BadInputError
 from sluice.journal.records import Choice
-from sluice.lab.bench.bench import run_bench
+from sluice.lab.bench.bench import run_bench, run_benches
+from sluice.lab.bench.cell import check_side_by_side, keep_session, runs_at_a_time
 from sluice.lab.bench.grid import Cell, grid
-from sluice.lab.bench.local import bundle
+from sluice.lab.bench.local import bundle, run_bundle, run_here
 from sluice.lab.bench.store import BenchStore
 
 
@@ -131,6 +132,7 @@ def test_on_spark_the_pattern_fits_the_run_and_nobody_plans(tmp_path, monkeypatc
     assert seen == [(8400 / 300, 24)]
     assert result.row["engine"] == "spark"
     assert result.row["cost_ratio"] is None
+    assert result.row["side_by_side"] == 1
     with pytest.raises(BadInputError, match="clairvoyant plans for the simulator only"):
         grid(*choices[:2], [Choice(name="clairvoyant")], range(1), engine="spark")
 
@@ -165,3 +167,73 @@ def test_a_bench_in_pieces_goes_on_until_all_is_there(tmp_path):
     assert len(run_bench(cells, tmp_path, processes=1, within_s=0.0)) == 1
     assert len(run_bench(cells, tmp_path, processes=1, within_s=0.0)) == 2
     assert [result.cell for result in run_bench(cells, tmp_path, processes=1)] == cells
+
+
+def spark_cells(pipeline="q1", seeds=2, **spark):
+    choices = [Choice.parse_text(pipeline)], [Choice(name="cosine")], [Choice(name="ds2"), Choice(name="static")]
+    return grid(*choices, range(seeds), engine="spark", duration_s=60.0, guards={"max_slots": 8}, spark=spark)
+
+
+def test_several_benches_run_together_and_each_keeps_its_own_folder(tmp_path):
+    benches = {tmp_path / name: cells_of(name, seeds=2) for name in ("ds2", "static")}
+    seen = []
+    found = run_benches(benches, processes=2, on_progress=lambda done, total: seen.append((done, total)))
+    assert {folder: [result.cell for result in results] for folder, results in found.items()} == benches
+    assert seen == [(done, 4) for done in range(5)]
+    assert all(len(list(folder.glob("cells/*.json"))) == 2 for folder in benches)
+    assert {result.row["side_by_side"] for results in found.values() for result in results} == {None}
+
+
+def test_when_time_is_up_what_runs_is_waited_for_and_nothing_else_begins():
+    tasks = [(cell, False) for cell in cells_of("ds2", "static", seeds=3)]
+    assert len(list(run_here(tasks, 2, None, lambda: False))) == 2
+
+
+def test_runs_on_spark_are_spread_one_by_one():
+    tasks = [(cell, False) for cell in spark_cells(seeds=4)]
+    assert [len(found) for found in bundle(tasks, processes=2)] == [1] * 8
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "spark", "said"),
+    [
+        ("q1:paced=false", {}, "side by side need slots that sleep; those of q1:paced=false compute.* got 3"),
+        ("q1", {"topics": "kafka://here:9092"}, "share the topics on kafka://here:9092"),
+    ],
+)
+def test_runs_that_would_disturb_each_other_are_refused_before_any_begins(pipeline, spark, said, tmp_path):
+    cells = spark_cells(pipeline, **spark)
+    check_side_by_side(cells, 1)
+    with pytest.raises(BadInputError, match=said):
+        run_bench(cells, tmp_path, processes=3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_worker_opens_one_session_for_all_its_runs_and_notes_how_many_there_were(monkeypatch):
+    from sluice.lab import spark_run
+    from sluice.lab.run import simulated_engine
+    from sluice.spark import session
+
+    opened = []
+
+    class Handle:
+        def close(self):
+            opened.append("closed")
+
+    def opening(_name, *, threads):
+        opened.append(threads)
+        return Handle()
+
+    monkeypatch.setattr(session, "open_session", opening)
+    monkeypatch.setattr("atexit.register", lambda _: None)
+    monkeypatch.setattr(spark_run, "spark_engine", lambda spec, *_: simulated_engine(spec))
+    keep_session.cache_clear()
+    results = [run_bundle([(cell, False)], None, 3, 12)[0] for cell in spark_cells(seeds=1)]
+    keep_session.cache_clear()
+    assert opened == [12]
+    assert [result.side_by_side for result in results] == [3, 3]
+
+
+def test_how_many_ran_at_a_time_in_words():
+    assert runs_at_a_time([None, 1]) == "one run at a time"
+    assert runs_at_a_time([6, 3, 6]) == "3 or 6 runs at a time"

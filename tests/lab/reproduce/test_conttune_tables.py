@@ -44,7 +44,7 @@ def test_the_paper_mode_is_conttune_without_what_we_added():
 
     name, settings = METHODS["ContTune 3"]
     made = policies.create(name, dict(settings))
-    assert (made.process, made.new_loads, made.forget_beyond) == ("zero-mean", False, 0.0)
+    assert (made.process, made.new_loads, made.forget_beyond, made.real_rates) == ("zero-mean", False, 0.0, "received")
 
 
 def test_a_table_has_the_papers_figure_beside_ours_and_a_verdict_in_every_row():

@@ -3,7 +3,9 @@
 import pytest
 
 from sluice.cli import main
-from sluice.lab.reproduce.on_spark import TABLES, _changes, _settled, spark_tables
+from sluice.lab.bench.cell import run_cell
+from sluice.lab.reproduce import on_spark
+from sluice.lab.reproduce.on_spark import TABLES, SparkRuns, _changes, _settled, run_on_spark, spark_tables
 from sluice.lab.series import ActionMark, Series
 
 
@@ -43,6 +45,7 @@ def test_the_tables_that_run_on_spark():
         (["capsys", "--engine", "spark", "--out", "x"], "no table of capsys runs on Spark"),
         (["kanis", "--engine", "flink"], "unknown engine 'flink'"),
         (["kanis", "--out", "x"], "--out is for --engine spark"),
+        (["kanis", "--processes", "2"], "--processes is for --engine spark"),
         (["kanis", "--engine", "spark", "--out", "x", "--table", "7.1"], "unknown table"),
         (["kanis", "--engine", "spark", "--out", "x", "--set", "seeds=2"], "--set is for the simulator"),
     ],
@@ -52,3 +55,23 @@ def test_what_cannot_be_run_is_refused_in_one_line(arguments, said, capsys):
         main(["reproduce", *arguments])
     assert end.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_all_policies_of_a_table_go_side_by_side_and_its_note_says_how_many(tmp_path, monkeypatch):
+    asked = []
+
+    def stand_in(benches, **how):
+        asked.append(([folder.name for folder in benches], how["processes"]))
+        cells = [cell.model_copy(update={"engine": "sim"}) for cells in benches.values() for cell in cells]
+        ran = {cell.key: run_cell(cell, with_series=True, against_planner=False) for cell in cells}
+        noted = [ran[cell.key].model_copy(update={"side_by_side": 6}) for cell in cells]
+        seeds = len(noted) // len(benches)
+        return {folder: noted[at * seeds : (at + 1) * seeds] for at, folder in enumerate(benches)}
+
+    monkeypatch.setattr(on_spark, "run_benches", stand_in)
+    how = SparkRuns(out=tmp_path, seeds=2, duration_s=300.0, processes=6)
+    table = run_on_spark("dragster", "2", how, lambda _: None)
+    ((folders, processes),) = asked
+    assert len(folders) == 3
+    assert processes == 6
+    assert "2 seeds of 300 s, 6 runs at a time" in table.notes[0]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import atexit
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards
+from sluice.errors import BadInputError
 from sluice.journal.file import MemoryJournal
 from sluice.lab.bench.grid import CLAIRVOYANT, Cell
 from sluice.lab.run import RunSpec, run, simulated_engine
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 MOST_SLOTS = 200
 """For a run without a limit of its own."""
 WARM_UP_S = 30.0
+SESSION = "sluice bench"
 
 
 class Result(Frozen):
@@ -36,6 +39,8 @@ class Result(Frozen):
     scores: Scores
     problems: tuple[str, ...] = ()
     series: Series | None = None
+    side_by_side: int | None = None
+    """On Spark: how many runs there were at a time on this machine. Null on the simulator, where it changes nothing."""
 
     @property
     def row(self) -> dict[str, Any]:
@@ -55,13 +60,14 @@ class Result(Frozen):
             "converge_s": self.scores.converge_s,
             "converge_actions": self.scores.converge_actions,
             "problems": len(self.problems),
+            "side_by_side": self.side_by_side,
         }
 
 
-def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = True) -> Result:
+def run_cell(cell: Cell, *, with_series: bool = False, against_planner: bool = True, side_by_side: int = 1) -> Result:
     """Without the planner, cost and accuracy stay unknown, and a short bench is over sooner."""
     if cell.engine == "spark":
-        return _run_on_spark(cell, with_series)
+        return _run_on_spark(cell, with_series).model_copy(update={"side_by_side": side_by_side})
     spec = cell.spec()
     foreseen = cell.policy.name == CLAIRVOYANT
     foresight = oracle(cell.case_key) if against_planner or foreseen else None
@@ -92,23 +98,61 @@ def _spark_settings(cell: Cell) -> SparkSettings:
     return build(SparkSettings, {"slots": slots, **cell.spark}, "spark")
 
 
-@contextmanager
-def shared_session(cells: Sequence[Cell]) -> Iterator[None]:
-    """One Spark session for all that run on Spark, with threads for the largest; a warm JVM runs all but the first.
+def threads_to_share(cells: Sequence[Cell]) -> int | None:
+    """Of a Spark session that all of them can run in; null where none is on Spark, or one needs a session of its own.
 
-    Where one of them needs settings of its own (a broker, real-time mode), every run has its own session.
+    A broker, real-time mode and the like take settings of their own.
     """
     on_spark = {cell.pipeline.label: cell for cell in cells if cell.engine == "spark"}
     settings = {label: _spark_settings(cell) for label, cell in on_spark.items()}
     if not settings or not all(one.fits_any_session for one in settings.values()):
+        return None
+    from sluice.lab.spark_run import local_threads_needed
+
+    return max(local_threads_needed(cell.spec(), settings[label]) for label, cell in on_spark.items())
+
+
+@contextmanager
+def shared_session(cells: Sequence[Cell]) -> Iterator[None]:
+    """One Spark session for all that run on Spark, with threads for the largest; a warm JVM runs all but the first."""
+    threads = threads_to_share(cells)
+    if threads is None:
         yield
         return
-    from sluice.lab.spark_run import local_threads_needed
     from sluice.spark.session import open_session
 
-    threads = max(local_threads_needed(cell.spec(), settings[label]) for label, cell in on_spark.items())
-    with open_session("sluice bench", threads=threads):
+    with open_session(SESSION, threads=threads):
         yield
+
+
+@cache
+def keep_session(threads: int) -> None:
+    """A session for as long as this process lives: that of a worker, which runs one cell after the other."""
+    from sluice.spark.session import open_session
+
+    atexit.register(open_session(SESSION, threads=threads).close)
+
+
+def runs_at_a_time(counts: Iterable[int | None]) -> str:
+    """In words; null is of runs kept before this was noted, which went one after the other."""
+    known = sorted({count or 1 for count in counts})
+    return "one run at a time" if known == [1] else f"{' or '.join(map(str, known))} runs at a time"
+
+
+def check_side_by_side(cells: Sequence[Cell], processes: int) -> None:
+    """Runs on Spark beside each other are those of slots that sleep, each with topics of its own."""
+    if processes == 1:
+        return
+    for cell in {cell.pipeline.label: cell for cell in cells if cell.engine == "spark"}.values():
+        if not getattr(cell.spec().pipeline, "paced", False):
+            raise BadInputError(
+                f"runs side by side need slots that sleep; those of {cell.pipeline.label} compute, and would take the "
+                f"cores from each other: --processes must be 1, got {processes}"
+            )
+        if (topics := _spark_settings(cell).topics) is not None:
+            raise BadInputError(
+                f"runs side by side would share the topics on {topics}: --processes must be 1, got {processes}"
+            )
 
 
 def warm_up(cell: Cell) -> None:

@@ -57,6 +57,11 @@ class Cell(Frozen):
         return "-".join([*names, digest])
 
     @property
+    def labels(self) -> tuple[str, str, str, int]:
+        """Pipeline, workload, policy and seed in words."""
+        return self.pipeline.label, self.workload.label, self.policy.label, self.seed
+
+    @property
     def case_key(self) -> str:
         """The cell as JSON with a policy that does nothing: equal for cells that differ in the policy alone."""
         return self.model_copy(update={"policy": Choice(name="static")}).to_json()

@@ -6,7 +6,8 @@ Whatever ends a bench, what is in `cells/` is finished and what is not there is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,13 @@ class BenchStore:
             return Result.model_validate_json(path.read_bytes())
         except ValidationError as error:
             raise BadInputError(f"{str(path)!r} is not a cell's result: {error.errors()[0]['msg']}") from error
+
+
+@dataclass(frozen=True)
+class KeepInFolders:
+    """Keeps results of several benches, each in its own folder, by the keys of their cells."""
+
+    stores: Mapping[str, BenchStore]
+
+    def __call__(self, result: Result) -> None:
+        self.stores[result.cell.key].save(result)

@@ -12,6 +12,7 @@ from pydantic import Field
 from sluice.errors import BadInputError
 from sluice.journal.file import JOURNAL_FILE, journal_path, read_runs
 from sluice.journal.savings import savings_of
+from sluice.lab.bench.cell import runs_at_a_time
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import METRICS, Comparison, GroupScore, Row, compare, estimate, score_groups
 from sluice.lab.bench.store import BenchStore
@@ -23,6 +24,7 @@ from sluice.lab.summary import summarise
 from sluice.model.base import Frozen
 
 ALL = "all"
+ROWS = ".json"
 DEFAULT_SLO_S = 30.0
 """By which runs without an objective of their own are compared with others."""
 COMPARED = ("avg_slots", "avg_latency_s", "p95_latency_s", "slo_violation_ratio", "cost_ratio")
@@ -59,7 +61,10 @@ class Content(Frozen):
 
 
 def collect(folders: Sequence[Path], baseline: str | None = None, price: float | None = None) -> Content:
-    """One folder, or several to compare: then every policy carries the name of its folder."""
+    """One folder, or several to compare: then every policy carries the name of its folder.
+
+    A file of rows, as benchmarks keep them, stands for the folder of a bench.
+    """
     rows: list[dict[str, Any]] = []
     runs: list[Shown] = []
     notes: list[str] = []
@@ -68,7 +73,10 @@ def collect(folders: Sequence[Path], baseline: str | None = None, price: float |
     measured_on: dict[str, str | int] = {}
     labels = _labels(folders)
     for folder, label in zip(folders, labels, strict=True):
-        found = _bench(folder) if (folder / "grid.json").exists() else _single(folder, price)
+        if folder.suffix == ROWS:
+            found = _rows(folder)
+        else:
+            found = _bench(folder) if (folder / "grid.json").exists() else _single(folder, price)
         prefix = f"{label}: " if len(folders) > 1 else ""
         notes.append(f"{label}: {found.note}")
         rows += [{**row, "policy": prefix + row["policy"]} for row in found.rows]
@@ -136,16 +144,11 @@ def _bench(folder: Path) -> _Found:
     results = store.results()
     if not results:
         raise BadInputError(f"the bench in {str(folder)!r} has no finished run yet")
-    sizes = " x ".join(
-        [
-            _counted("pipeline", "pipelines", {cell.pipeline.label for cell in cells}),
-            _counted("workload", "workloads", {cell.workload.label for cell in cells}),
-            _counted("policy", "policies", {cell.policy.label for cell in cells}),
-            _counted("seed", "seeds", {cell.seed for cell in cells}),
-        ]
-    )
+    on_spark = [result.side_by_side for result in results if result.cell.engine == "spark"]
+    together = f", {runs_at_a_time(on_spark)}" if on_spark else ""
+    described = f"{_sizes(cell.labels for cell in cells)}{_lasting(cells)}{together}"
     return _Found(
-        note=f"bench of {sizes}{_lasting(cells)}; {len(results)} of {len(cells)} runs finished",
+        note=f"bench of {described}; {len(results)} of {len(cells)} runs finished",
         environment=store.environment(),
         rows=tuple(result.row for result in results),
         runs=tuple(
@@ -162,6 +165,38 @@ def _bench(folder: Path) -> _Found:
             if result.series
         ),
     )
+
+
+def _rows(path: Path) -> _Found:
+    """Rows by name, in which benchmarks keep runs that they measure in pieces; of a run made twice the later one."""
+    try:
+        kept = json.loads(path.read_text()).values()
+        by_case = {(row["pipeline"], row["workload"], row["policy"], row["seed"]): row for row in kept}
+        rows = [{**dict.fromkeys(METRICS), **row} for row in by_case.values()]
+        described = _sizes(by_case)
+        together = runs_at_a_time(row.get("side_by_side") for row in rows)
+        busy = [row["machine_busy"] for row in rows if row.get("machine_busy") is not None]
+        measured = [row["environment"] for row in rows if row.get("environment")]
+    except OSError as error:
+        raise BadInputError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadInputError(f"{str(path)!r} is not what benchmarks keep, runs by name: {error}") from error
+    if not rows:
+        raise BadInputError(f"{str(path)!r} has no finished run yet")
+    load = f", the machine {min(busy):.0%} to {max(busy):.0%} busy" if busy else ""
+    return _Found(
+        note=f"bench of {described}, {together}{load}; {len(rows)} runs finished",
+        environment=measured[-1] if measured else {},
+        rows=tuple(rows),
+        runs=(),
+    )
+
+
+def _sizes(cases: Iterable[tuple[str, str, str, int]]) -> str:
+    """How many of everything: pipelines, workloads, policies, seeds."""
+    names = (("pipeline", "pipelines"), ("workload", "workloads"), ("policy", "policies"), ("seed", "seeds"))
+    found = [set(values) for values in zip(*cases, strict=True)]
+    return " x ".join(_counted(one, many, values) for (one, many), values in zip(names, found, strict=False))
 
 
 def _counted(one: str, many: str, found: Set[Any]) -> str:

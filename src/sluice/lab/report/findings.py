@@ -23,9 +23,10 @@ def filled(text: str, folder: Path) -> str:
     return PLACE.sub(lambda place: _cell(place.group(1), pages), text)
 
 
-def beginning(page: str) -> str:
-    """A page up to its second heading, without the first."""
-    return re.split(r"^#+ .*$", page, flags=re.MULTILINE)[1].strip()
+def beginning(page: str) -> tuple[str, str]:
+    """A page's heading, and what follows up to the second one."""
+    _, title, text, *_ = re.split(r"^#+ (.*)$", page, flags=re.MULTILINE)
+    return title, text.strip()
 
 
 def _cell(place: str, pages: Mapping[str, Mapping[str, Cells]]) -> str:

@@ -17,7 +17,7 @@ Level = Mapping[str, Any]
 PAGE = "learning-on-spark"
 TITLE = "Learning policies on Spark"
 HOW_TO_READ = (
-    "WordCount with paced slots whose splitter and counter bend by Amdahl's law (ten slots do the work of 6.5), topics "
+    "WordCount with paced slots whose splitter and counter bend by Amdahl's law (six slots do the work of 4.6), topics "
     "bounded, three levels of load in an order by the seed, and once more in that order. *optimum*: the share of "
     "levels that ended with the fewest slots that carry them, in every operator; *within one*: with at most one slot "
     "more or less in every operator; *carries*: with enough. *slots*: those a level ended with over the optimal ones. "

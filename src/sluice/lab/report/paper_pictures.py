@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sluice.lab.report.export import COLOURS, blank
-from sluice.lab.reproduce import Table, Verdict, count_verdicts
+from sluice.lab.reproduce import Table, Verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,11 +23,10 @@ ADDED, RECONFIGURATIONS = "added", "reconfigurations per tuning time"
 INTERVAL = re.compile(r"([\d.,]+)(?: ± ([\d.,]+))?")
 
 
-def verdict_figure(papers: Mapping[str, Sequence[Table]]) -> Figure:
-    """One bar per paper, held-out figures only."""
-    picture = blank(8.0, 0.6 * len(papers) + 1.4)
+def verdict_figure(counts: Mapping[str, Mapping[str, int]]) -> Figure:
+    """One bar per paper: how many of its figures got which verdict."""
+    picture = blank(8.0, 0.6 * len(counts) + 1.4)
     axes = picture.add_subplot()
-    counts = {paper: count_verdicts(tables)["held_out"] for paper, tables in papers.items()}
     for place, found in enumerate(counts.values()):
         start = 0
         for verdict, colour in VERDICT_COLOURS.items():

@@ -15,6 +15,8 @@ from sluice.lab.report.content import Content, Shown, collect, overall
 from sluice.lab.report.export import file_name, pareto_figure, save, timeline_figure
 from sluice.lab.report.figures import figure, markdown, with_unit
 from sluice.lab.report.findings import beginning, filled
+from sluice.lab.report.learned import PAGE as LEARNED
+from sluice.lab.report.learned import learned_page, read_learned
 from sluice.lab.report.paper_pictures import added_figure, verdict_figure
 from sluice.lab.reproduce import Row, Table, Verdict, count_verdicts
 
@@ -54,21 +56,39 @@ sluice reproduce dragster --json > runs/dragster.json
 sluice reproduce conttune --set second_curve=CURVE.json --set traces=FOLDER --json > runs/conttune.json
 sluice reproduce qescalor --json > runs/qescalor.json
 sluice reproduce capsys --set profiles=FOLDER --json > runs/capsys.json
-sluice results --bench runs/full --reproduced runs/kanis.json ... --findings docs/findings.md
+python -m benchmarks.policies_on_spark --side-by-side 6     # in pieces: again until all is there
+python -m benchmarks.learning_on_spark --side-by-side 5
+sluice results --bench runs/full --bench benchmarks/measured/policies-on-spark.json \\
+  --learned benchmarks/measured/learning-on-spark.json --reproduced runs/kanis.json ... --findings docs/findings.md
 ```
 
-Without the papers' published curve, traces and profiles those rows say that they are missing."""
+What is not given keeps its page. Without the papers' published curve, traces and profiles those rows say that they are
+missing."""
 ALL_CASES = "slots against latency, mean over all cases"
 PICTURES = "results"
+PAPERS = ("kanis", "dragster", "conttune", "qescalor", "capsys")
+PAPER_PICTURES = {
+    "Verdicts per paper": "verdicts.png",
+    "ContTune with and without what we added": "conttune-added.png",
+}
+COUNTED, HELD_OUT = "each figure counted once.", "held out"
+Counts = Mapping[str, Mapping[str, int]]
 ENGINES = {"sim": "the simulator", "spark": "Spark"}
 
 
 def write_results(
-    folder: Path, benches: Sequence[Path], reproduced: Sequence[Path], findings: Path | None = None
+    folder: Path,
+    benches: Sequence[Path],
+    reproduced: Sequence[Path],
+    findings: Path | None = None,
+    learned: Path | None = None,
 ) -> list[Path]:
-    """`results.md`, two pages to read; beside it in `results/` the pictures and all the tables, one file each."""
-    if not benches and not reproduced:
-        raise BadInputError("there is nothing to write about: give --bench or --reproduced")
+    """`results.md`, two pages to read; beside it in `results/` the pictures and all the tables, one file each.
+
+    What is not given keeps its page, and stands in `results.md` as that page says.
+    """
+    if not benches and not reproduced and not learned:
+        raise BadInputError("there is nothing to write about: give --bench, --reproduced or --learned")
     contents = [collect([bench]) for bench in benches]
     engines = [content.groups[0].engine for content in contents]
     if twice := [engine for engine, count in Counter(engines).items() if count > 1]:
@@ -84,13 +104,17 @@ def write_results(
     papers = dict(_read_tables(path) for path in reproduced)
     for paper, tables in papers.items():
         written.append(_document(beside / f"{paper}.md", _paper_part(paper, tables)))
-    drawn_papers = _paper_pictures(papers)
-    written += [save(picture, beside / name) for name, picture in drawn_papers.values()]
+    if learned is not None:
+        written.append(_document(beside / f"{LEARNED}.md", learned_page(read_learned(learned))))
+    counts = {paper: verdicts for paper in PAPERS if (verdicts := _counted(beside / f"{paper}.md"))}
+    for name, picture in _paper_pictures(counts, papers).items():
+        written.append(save(picture, beside / name))
     parts = ["# Results", *([filled(_text(findings), beside)] if findings else [])]
-    for engine, where in ENGINES.items():
-        parts += _bench_summary(beside / f"bench-{engine}.md", where)
-    parts += _verdict_summary(papers) if papers else []
-    parts += [f"![{alt}]({PICTURES}/{name})" for alt, (name, _) in drawn_papers.items()]
+    for engine in ENGINES:
+        parts += _summary(beside / f"bench-{engine}.md", "All cases")
+    parts += _summary(beside / f"{LEARNED}.md", "Every level")
+    parts += _verdict_summary(counts) if counts else []
+    parts += [f"![{alt}]({PICTURES}/{name})" for alt, name in PAPER_PICTURES.items() if (beside / name).exists()]
     parts.append(AGAIN)
     return [_document(folder / "results.md", parts), *written]
 
@@ -107,12 +131,12 @@ def _text(path: Path) -> str:
         raise BadInputError(f"cannot read findings {str(path)!r}: {error}") from error
 
 
-def _bench_summary(page: Path, where: str) -> list[str]:
-    """The beginning of the bench's page, which may be of an earlier day: its date is in it."""
+def _summary(page: Path, rest: str) -> list[str]:
+    """The beginning of a page, which may be of an earlier day: its date is in it."""
     if not page.exists():
         return []
-    text = beginning(page.read_text()).replace("](", f"]({PICTURES}/")
-    return [f"## Policies compared on {where}", text, f"All cases: [{page.name}]({PICTURES}/{page.name})."]
+    title, text = beginning(page.read_text())
+    return [f"## {title}", text.replace("](", f"]({PICTURES}/"), f"{rest}: [{page.name}]({PICTURES}/{page.name})."]
 
 
 def _columns(content: Content) -> dict[str, str]:
@@ -123,23 +147,36 @@ def _columns(content: Content) -> dict[str, str]:
     }
 
 
-def _verdict_summary(papers: Mapping[str, Sequence[Table]]) -> list[str]:
-    rows = []
-    for paper, tables in papers.items():
-        for kind, counts in count_verdicts(tables).items():
-            if any(counts.values()):
-                label = f"[{paper}]({PICTURES}/{paper}.md), {kind.replace('_', ' ')}"
-                rows.append([label, *map(str, counts.values())])
+def _counted(page: Path) -> Counts:
+    """Of a paper's page: what kind of figure -> verdict -> how many."""
+    if not page.exists():
+        return {}
+    said = beginning(page.read_text())[1].partition(COUNTED)[2].strip().rstrip(".").lower()
+    found = {}
+    for part in filter(None, said.split("; ")):
+        kind, _, counts = part.partition(": ")
+        numbers = {verdict: int(count) for count, verdict in (one.split(" ", 1) for one in counts.split(", "))}
+        found[kind] = {verdict.value: numbers.get(verdict.value, 0) for verdict in Verdict}
+    return found
+
+
+def _verdict_summary(papers: Mapping[str, Counts]) -> list[str]:
+    rows = [
+        [f"[{paper}]({PICTURES}/{paper}.md), {kind}", *map(str, counts.values())]
+        for paper, kinds in papers.items()
+        for kind, counts in kinds.items()
+    ]
     return ["## Papers run again", VERDICTS, markdown(["", *(verdict.value for verdict in Verdict)], rows)]
 
 
-def _paper_pictures(papers: Mapping[str, Sequence[Table]]) -> dict[str, tuple[str, Figure]]:
-    """What each picture shows -> its file's name, and the picture."""
+def _paper_pictures(papers: Mapping[str, Counts], given: Mapping[str, Sequence[Table]]) -> dict[str, Figure]:
+    """File name -> picture; what ContTune's additions are worth only where its tables are given."""
     found = {}
     if papers:
-        found["Verdicts per paper"] = ("verdicts.png", verdict_figure(papers))
-    if (added := added_figure(papers.get("conttune", ()))) is not None:
-        found["ContTune with and without what we added"] = ("conttune-added.png", added)
+        held_out = {paper: kinds[HELD_OUT] for paper, kinds in papers.items() if HELD_OUT in kinds}
+        found[PAPER_PICTURES["Verdicts per paper"]] = verdict_figure(held_out)
+    if (added := added_figure(given.get("conttune", ()))) is not None:
+        found[PAPER_PICTURES["ContTune with and without what we added"]] = added
     return found
 
 
@@ -166,8 +203,7 @@ def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
     columns = _columns(content)
     parts = [
         f"# Policies compared on {where}",
-        f"{content.notes[0].partition(': ')[2].capitalize()}. Measured on {machine.get('date')}, "
-        f"{machine.get('processor')}, {machine.get('cores')} cores, sluice {machine.get('sluice')}.",
+        f"{content.notes[0].partition(': ')[2].capitalize()}.{_measured_on(machine)}",
         " ".join([HOW_TO_READ, *(text for title, text in LEGEND.items() if title in columns)]),
     ]
     if content.overall:
@@ -185,6 +221,14 @@ def _bench_part(content: Content, pictures: Mapping[str, str]) -> list[str]:
         ]
     timelines = [picture for alt, picture in pictures.items() if "timeline" in picture]
     return parts + (["## Single runs", *timelines] if timelines else [])
+
+
+def _measured_on(machine: Mapping[str, str | int]) -> str:
+    if not machine:
+        return ""
+    return (
+        f" Measured on {machine['date']}, {machine['processor']}, {machine['cores']} cores, sluice {machine['sluice']}."
+    )
 
 
 def _pipelines(content: Content) -> list[str]:
@@ -207,7 +251,7 @@ def _paper_part(paper: str, tables: Sequence[Table]) -> list[str]:
         for kind, found in counts.items()
         if any(found.values())
     )
-    parts = [f"# {paper}: paper beside ours", f"{len(tables)} tables, each figure counted once. {said.capitalize()}."]
+    parts = [f"# {paper}: paper beside ours", f"{len(tables)} tables, {COUNTED} {said.capitalize()}."]
     for table in tables:
         parts += [
             f"## {table.name}: {table.title}",

@@ -28,8 +28,16 @@ from sluice.lab.workloads.trace import read_trace
 from sluice.registry import parameter
 
 PAPERS_METHODS = ("Dhalion", "DS2", "Big + DS2", "Dragster", "ContTune 0", "ContTune 3")
-OURS = ("ours, alpha 0", "ours, alpha 3")
-ADDED = ("DS2", "ContTune 3", "process of ours alone", "new loads alone", "forgetting alone", "ours, alpha 3")
+OURS = ("ours, alpha 0", "ours, alpha 3", "rates passed along alone")
+ADDED = (
+    "DS2",
+    "ContTune 3",
+    "process of ours alone",
+    "new loads alone",
+    "forgetting alone",
+    "rates passed along alone",
+    "ours, alpha 3",
+)
 LATENCY_TIE_S = 1.0
 ALL_PERMUTATIONS = 6
 """Of the paper: its sums are over so many."""

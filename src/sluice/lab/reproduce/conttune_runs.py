@@ -23,7 +23,12 @@ LEVEL_S = 600.0
 INTERVAL_S = 60.0
 TUNING_TIMES = LEVELS * ROUNDS
 
-PAPER_MODE: Mapping[str, Any] = {"process": "zero-mean", "new_loads": False, "forget_beyond": 0.0}
+PAPER_MODE: Mapping[str, Any] = {
+    "process": "zero-mean",
+    "new_loads": False,
+    "forget_beyond": 0.0,
+    "real_rates": "received",
+}
 """ContTune without what we added."""
 METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "Dhalion": ("dhalion", {}),
@@ -36,6 +41,7 @@ METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "ours, alpha 3": ("conttune", {"alpha": 3}),
     "process of ours alone": ("conttune", {**PAPER_MODE, "process": "capacity-law"}),
     "new loads alone": ("conttune", {**PAPER_MODE, "new_loads": True}),
+    "rates passed along alone": ("conttune", {**PAPER_MODE, "real_rates": "passed-along"}),
     "forgetting alone": ("conttune", {**PAPER_MODE, "forget_beyond": 0.25}),
     "eq. 4": ("conttune", {**PAPER_MODE, "acquisition": "expected-improvement"}),
 }

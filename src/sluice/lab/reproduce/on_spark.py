@@ -7,16 +7,16 @@ already is not run again, so a table can be measured in pieces.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
 from sluice.errors import BadInputError, unknown_name
 from sluice.journal.records import Choice
-from sluice.lab.bench.bench import run_bench
-from sluice.lab.bench.cell import Result
-from sluice.lab.bench.grid import Cell, Setting, grid
+from sluice.lab.bench.bench import run_benches
+from sluice.lab.bench.cell import Result, runs_at_a_time
+from sluice.lab.bench.grid import Setting, grid
 from sluice.lab.report.export import file_name
 from sluice.lab.reproduce import conttune_figures, kanis_figures
 from sluice.lab.reproduce.base import Report, Row, Table, Verdict, figure, order, shown
@@ -46,31 +46,29 @@ class SparkRuns:
     interval_s: float = 10.0
     slots: int = 40
     topic_bound_records: int = 20_000
+    processes: int = 1
+    """Runs at a time; paced slots sleep most of the time."""
 
     def results(self, pipeline: str, workload: str, policies: Mapping[str, Choice]) -> dict[str, list[Result]]:
         """By label, one result per seed."""
         spark: dict[str, Setting] = {"slots": self.slots, "topic_bound_records": self.topic_bound_records}
-        return {
-            label: self._bench(
-                file_name(pipeline, workload, label),
-                grid(
-                    [Choice.parse_text(pipeline)],
-                    [Choice.parse_text(workload)],
-                    [policy],
-                    range(self.seeds),
-                    engine="spark",
-                    duration_s=self.duration_s,
-                    interval_s=self.interval_s,
-                    guards={"max_slots": self.slots},
-                    spark=spark,
-                ),
+        benches = {
+            self.out / file_name(pipeline, workload, label): grid(
+                [Choice.parse_text(pipeline)],
+                [Choice.parse_text(workload)],
+                [policy],
+                range(self.seeds),
+                engine="spark",
+                duration_s=self.duration_s,
+                interval_s=self.interval_s,
+                guards={"max_slots": self.slots},
+                spark=spark,
             )
             for label, policy in policies.items()
         }
-
-    def _bench(self, name: str, cells: list[Cell]) -> list[Result]:
-        """A folder of its own per policy: tables that share runs find them there."""
-        return run_bench(cells, self.out / name, processes=1, series_for_all=True)
+        # a folder of its own per policy: tables that share runs find them there
+        found = run_benches(benches, processes=self.processes, series_for_all=True)
+        return dict(zip(policies, found.values(), strict=True))
 
 
 def spark_tables(paper: str) -> tuple[str, ...]:
@@ -102,14 +100,16 @@ def _kanis(name: str, how: SparkRuns) -> Table:
         paper = {label: found[column] for label, found in known.items()}
         ours_by_label = {label: [float(getattr(r.summary, metric)) for r in results[label]] for label in known}
         rows.append(order(f"order by {metric}", paper, ours_by_label))
-    return Table(name=name, title=f"{printed.title}, on Spark", rows=tuple(rows), notes=_notes(how))
+    return Table(name=name, title=f"{printed.title}, on Spark", rows=tuple(rows), notes=_notes(how, results))
 
 
 def _settling(how: SparkRuns) -> Table:
     rows = []
+    every: dict[str, list[Result]] = {}
     for pipeline, printed in kanis_figures.SETTLED.items():
         known = {policy: minutes for policy, minutes in printed.items() if minutes is not None}
         results = how.results(pipeline, "convergence", {policy: as_written(policy) for policy in known})
+        every |= {f"{pipeline} {policy}": found for policy, found in results.items()}
         for policy, minutes in known.items():
             for number, (start, end) in enumerate(((10 / 90, 50 / 90), (50 / 90, 1.0))):
                 times = [_settled(_series(result), start, end, how.duration_s) for result in results[policy]]
@@ -124,20 +124,24 @@ def _settling(how: SparkRuns) -> Table:
                         note="" if alike else "cause not known",
                     )
                 )
-    return Table(name="7.19", title="settling on a constant load, on Spark", rows=tuple(rows), notes=_notes(how))
+    return Table(name="7.19", title="settling on a constant load, on Spark", rows=tuple(rows), notes=_notes(how, every))
 
 
 def _tuning(how: SparkRuns) -> Table:
     policies = {method: Choice(name=METHODS[method][0], settings=dict(METHODS[method][1])) for method in TUNED}
     rows: list[Row] = []
+    every: dict[str, list[Result]] = {}
     for name, pipeline in (("WordCount", "wordcount"), ("Q1", "q1")):
         results = how.results(pipeline, "permutation", policies)
+        every |= {f"{pipeline} {method}": found for method, found in results.items()}
         counts = {m: [r.summary.rescales / TUNING_TIMES for r in found] for m, found in results.items()}
         column = conttune_figures.NAMES.index(name)
         paper = {m: conttune_figures.RECONFIGURATIONS[m][column] for m in TUNED if m in conttune_figures.MEANS}
         rows.append(order(f"order, {name}", paper, {method: counts[method] for method in paper}))
         rows += [figure(f"{m}, {name}", paper.get(m), round(fmean(counts[m]), 2)) for m in TUNED]
-    return Table(name="4a", title="reconfigurations per tuning time, on Spark", rows=tuple(rows), notes=_notes(how))
+    return Table(
+        name="4a", title="reconfigurations per tuning time, on Spark", rows=tuple(rows), notes=_notes(how, every)
+    )
 
 
 def _purposes(how: SparkRuns) -> Table:
@@ -152,7 +156,7 @@ def _purposes(how: SparkRuns) -> Table:
             paper = fmean(by_method[method]) if method in by_method else None
             rows.append(figure(f"{method}, {what}, mean", paper, round(fmean(found[chosen] for found in counts), 1)))
     return Table(
-        name="7", title="WordCount: reconfigurations by purpose, on Spark", rows=tuple(rows), notes=_notes(how)
+        name="7", title="WordCount: reconfigurations by purpose, on Spark", rows=tuple(rows), notes=_notes(how, results)
     )
 
 
@@ -170,7 +174,9 @@ def _phases(how: SparkRuns) -> Table:
             rows.append(shown(f"{label}: {method}", TIMES_2[method][number], ours, note=NOT_IN_TIME))
         if len(whole) > 1:
             rows.append(order(f"{label}: order by time", {m: float(TIMES_2[m][number]) for m in whole}, whole))
-    return Table(name="2", title="WordCount under changing load, on Spark", rows=tuple(rows), notes=_notes(how))
+    return Table(
+        name="2", title="WordCount under changing load, on Spark", rows=tuple(rows), notes=_notes(how, results)
+    )
 
 
 def _series(result: Result) -> Series:
@@ -199,10 +205,11 @@ def _changes(series: Series) -> tuple[int, int, int]:
     return len(series.actions), grown, len(series.actions) - grown
 
 
-def _notes(how: SparkRuns) -> tuple[str, ...]:
+def _notes(how: SparkRuns, results: Mapping[str, Sequence[Result]]) -> tuple[str, ...]:
     return (
-        f"Spark on this machine, {how.seeds} seeds of {how.duration_s:g} s; slots are paced by the operators' curves, "
-        f"topics bounded at {how.topic_bound_records:,} records",
+        f"Spark on this machine, {how.seeds} seeds of {how.duration_s:g} s, "
+        f"{runs_at_a_time(result.side_by_side for found in results.values() for result in found)}; slots are paced by "
+        f"the operators' curves, topics bounded at {how.topic_bound_records:,} records",
     )
 
 
