@@ -104,7 +104,7 @@ def levels_of(cell: Cell, series: Series) -> list[Row]:
         np.random.Generator(np.random.PCG64(cell.seed))
     )
     level_s = cell.duration_s / loads.size
-    found = []
+    found: list[Row] = []
     for number, load in enumerate(loads.tolist()):
         began_s, ended_s = number * level_s, (number + 1) * level_s
         last = max(place for place, time_s in enumerate(series.time_s) if time_s <= ended_s + INTERVAL_S / 2)

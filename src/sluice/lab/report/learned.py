@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +105,7 @@ def _share_of_slots(level: Level) -> float:
     return float(sum(level["ended"].values()) / sum(level["optimum"].values()))
 
 
-MEASURES = {
+MEASURES: Mapping[str, Callable[[Level], float]] = {
     "optimum": _exact,
     "within one": _near,
     "carries": lambda level: float(level["carries"]),
