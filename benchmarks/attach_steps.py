@@ -260,9 +260,8 @@ def main() -> None:
     parser.add_argument("--runs", action="store_true", help="every run's executors, too")
     options = parser.parse_args()
     logging.disable(logging.WARNING)
-    print(
-        "| situations | runs | policy | executor-seconds | p50 s | p95 s | records late |\n|---|---|---|---|---|---|---|"
-    )
+    print("| situations | runs | policy | executor-seconds | p50 s | p95 s | records late |")
+    print("|---|---|---|---|---|---|---|")
     for group in options.group or GROUPS:
         for policy in options.policy or ("sluice", "ds2"):
             found = [run(policy, case) for case in GROUPS[group]]
