@@ -17,8 +17,8 @@ PRIOR_SLOPE, PRIOR_VARIANCE = 0.93, 0.01
 NOISE = 0.04
 """Standard deviation of the logarithm of a window's measurement."""
 BIAS = 0.06
-"""That of what differs between two parallelisms beside their number, however many windows: what a busy share is worth,
-the records of the day. A step of one instance tells little of the slope."""
+"""That of what fewer instances carry at their limit over what more of them promised, which were never seen at theirs:
+a step of one instance back tells little of the slope."""
 MOST_WINDOWS = 6.0
 """So many windows count in the anchor; older ones fade."""
 BOUND_WINDOWS = 0.5
@@ -103,7 +103,8 @@ class CapacityCurve(NamedTuple):
         slope, variance, before = self.slope, self.variance, self.base_variance
         if distance and self.base_windows:
             off = (anchor - self.base_anchor) / distance - self.base_slope
-            doubt = (NOISE**2 * (1 / self.base_windows + 1 / windows) + BIAS**2) / distance**2
+            bias = BIAS if at_limit and distance < 0 else 0.0
+            doubt = (NOISE**2 * (1 / self.base_windows + 1 / windows) + bias**2) / distance**2
             if at_limit:
                 before = max(before, (off / SURPRISE) ** 2 - doubt)
             gain = before / (before + doubt)
@@ -122,7 +123,7 @@ class CapacityCurve(NamedTuple):
     @property
     def is_limited(self) -> bool:
         """More instances do not help: something else sets the pace, a hot key or a system outside the job."""
-        return self.slope + math.sqrt(self.variance) < USELESS_SLOPE
+        return self.slope < USELESS_SLOPE and self.variance < PRIOR_VARIANCE
 
     def rate(self, instances: int, caution: float = 0.0) -> float:
         """Records/s with so many instances, `caution` standard deviations below the mean."""
