@@ -168,7 +168,7 @@ class Sluice:
             kept = [n for n, option in enumerate(options) if option.rate >= least]
             candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
-        if load > present.rate:
+        if present.rate < NO_LESS * load:
             # what is too small already gets no cheaper by waiting, and how much comes is not known better later
             waits = [0]
         if model.load is None:
