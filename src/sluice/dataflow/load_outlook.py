@@ -20,7 +20,7 @@ from typing import Any
 
 TREND_STEPS, LONG_TREND_STEPS = 4, 16
 FIRST_TREND = TREND_STEPS + 2
-"""So many moments are no trend: as long as the long look reaches no further back than the short one, starting is one."""
+"""So many moments are no trend: while the long look reaches no further back than the short one, starting is one."""
 DAMPING = 0.93
 MOST_PATHS = 10
 LEAST_PATHS = 6
