@@ -44,6 +44,8 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # counting rows looks up every key before it is written, which costs more than writing it
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # on local files both are a rename; the default one also starts a process to look for a link, several times per file
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
