@@ -36,10 +36,9 @@ KEYS = 100_000
 RECORDS_PER_S = 20_000.0
 AFTER_S = 10.0
 SETTLE_S = 20.0
+UP_AND_DOWN = (6, 2)
 STATELESS, KEYED = "stateless", "100,000 keys"
-CASES: dict[tuple[str, Rescale], tuple[tuple[Rescale, int], ...]] = {
-    (kind, how): ((how, 6), (how, 2)) for kind, how in ((STATELESS, "live"), (KEYED, "live"), (KEYED, "repartition"))
-}
+CASES: tuple[tuple[str, Rescale], ...] = ((STATELESS, "live"), (KEYED, "live"), (KEYED, "repartition"))
 MEASURED = Path("benchmarks/measured/spark-rescale-gap.json")
 SCHEMA = "key BIGINT, value BIGINT"
 
@@ -80,7 +79,7 @@ def measure(
     spark: SparkSession,
     root: Path,
     kind: str,
-    rescales: Sequence[tuple[Rescale, int]],
+    how: Rescale,
     missing: Sequence[str],
     results: Results,
     until_s: float,
@@ -94,10 +93,10 @@ def measure(
     while out.end_offset() == 0:
         wait(engine, 0.2)
     for case in missing:
-        if time.monotonic() + len(rescales) * (SETTLE_S + AFTER_S) > until_s:
+        if time.monotonic() + len(UP_AND_DOWN) * (SETTLE_S + AFTER_S) > until_s:
             break
         found = []
-        for how, parallelism in rescales:
+        for parallelism in UP_AND_DOWN:
             settled_s = time.time()
             wait(engine, SETTLE_S)
             ordinary_s = statistics.median(gaps_s(out, settled_s, time.time())[:-1])
@@ -132,12 +131,12 @@ def main() -> None:
     until_s = time.monotonic() + given.within
     results = Results(given.out)
     spark = open_session("gap", threads=16).spark
-    for (kind, how), rescales in CASES.items():
+    for kind, how in CASES:
         numbers = range(1, given.rounds + 1)
         missing = [case for n in numbers if (case := f"{kind}, {how} {n}") not in results]
         if missing and given.only in (None, f"{kind}, {how}") and time.monotonic() < until_s:
             with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-                measure(spark, Path(folder), kind, rescales, missing, results, until_s)
+                measure(spark, Path(folder), kind, how, missing, results, until_s)
     spark.stop()
     report(results)
 

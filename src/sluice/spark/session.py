@@ -77,7 +77,7 @@ SETTINGS = {
 
 FEW_CORES = 2
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
-COMPILER = re.compile(r"-XX:(Tier|\w*Tiered|CompileThreshold)|-Xint|-Xcomp")
+COMPILER = re.compile(r"-XX:[+-]?(\w*Tier|CompileThreshold)|-Xint|-Xcomp")
 LATE_OPTIMISER = (
     "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
     "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
