@@ -46,8 +46,6 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     # counting rows looks up every key before it is written, which costs more than writing it
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
-    # one store per partition instead of four
-    "spark.sql.streaming.join.stateFormatVersion": "3",
     # on local files both are a rename; the default one also starts a process to look for a link, several times per file
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
