@@ -29,5 +29,5 @@ def use_quick_local_files(spark: SparkSession) -> None:
 
     try:
         replace_local_files(spark, CLASS_NAME, SOURCE, classes_folder())
-    except (Py4JError, MissingCallError) as error:
+    except (Py4JError, MissingCallError, OSError) as error:
         logging.getLogger(__name__).warning("local files stay slow: %s", error)
