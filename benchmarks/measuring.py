@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +139,30 @@ def speed_of(done_records: Callable[[], int], total: int, used_cpu_s: Callable[[
     first, began_s, began_cpu_s = next(mark for mark in reversed(marks) if mark[0] < last)
     moved = last - first
     return Speed(moved / (ended_s - began_s), (ended_cpu_s - began_cpu_s) / moved * 1e6)
+
+
+def alternate(
+    runs: Mapping[str, Callable[[int], Speed]], rounds: int, results: Results, *, case: str, within_s: float
+) -> dict[str, list[Speed]]:
+    """All rounds there are of a case, each run's speeds in order; rounds that are missing are run, each in turn.
+
+    The first round of a call is not counted: the JVM compiles. None is begun that would not end `within_s`.
+    """
+    began_s = time.monotonic()
+    missing = [number for number in range(1, rounds + 1) if f"{case} {number}" not in results]
+    for number in [0, *missing] if missing else []:
+        round_began_s = time.monotonic()
+        found = {}
+        for name, run in runs.items():
+            found[name] = run(number)
+            print(f"{case} {number} {name:9} {found[name].records_per_s:12,.0f} records/s", flush=True)
+        if number > 0:
+            results.add(f"{case} {number}", {name: asdict(speed) for name, speed in found.items()})
+        now_s = time.monotonic()
+        if now_s - began_s + (now_s - round_began_s) > within_s:
+            break
+    done = [results.found[key] for number in range(1, rounds + 1) if (key := f"{case} {number}") in results]
+    return {name: [Speed(**one[name]) for one in done] for name in runs}
 
 
 def ratio(values: Sequence[float], others: Sequence[float]) -> str:

@@ -1,13 +1,14 @@
 """Records/s of a q1-like job (read bids, price in euros, write) on Spark, against a hand-written plain PySpark job.
 
-python -m benchmarks.spark_throughput [--rounds 5] [--no-plain] [--within 300]
+python -m benchmarks.spark_throughput [--rounds 5] [--records N] [--within 300] [--out FILE]
 
 All read the same Parquet files with the same two task threads: `plain` is one file-source-to-file-sink query as one
 would write it without sluice, in a program of its own with Spark as it comes; `tuned` is the same query in the session
 that sluice starts; `chained` has the three operators in one query between two topics; `separate` gives each its own
 query with topics in between, so every record is written and read three times instead of once. Rates are taken over the
 last two thirds of the records, when batches have reached their size, in rounds that alternate; the first round, in
-which the JVM compiles, is not counted. Ratios are those to `tuned`, round by round.
+which the JVM compiles, is not counted. Ratios are those to `tuned`, round by round. Rounds over all records are kept
+in `--out`, and the same command goes on with those that are missing.
 """
 
 from __future__ import annotations
@@ -22,13 +23,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.measuring import Speed, ratio, speed_of
+from benchmarks.measuring import Results, Speed, alternate, ratio, speed_of
 from sluice import Pipeline
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
@@ -39,7 +41,9 @@ from sluice.spark.topic.sink import arrow_schema
 SCHEMA = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, at TIMESTAMP"
 RECORDS_PER_FILE = 100_000
 FILES_PER_BATCH = 10
+RECORDS = 24_000_000
 CORES = 2
+MEASURED = Path("benchmarks/measured/spark-throughput.json")
 KEEPER = "keeps-it-all"
 AIMS = {"chained": 0.9, "separate": 0.6}
 
@@ -143,15 +147,15 @@ def run_sluice(spark: SparkSession, source: Path, root: Path, total: int, *, cha
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--records", type=int, default=24_000_000)
-    parser.add_argument("--no-plain", action="store_true", help="leave out the plain job in a program of its own")
-    parser.add_argument("--within", type=float, default=math.inf, help="begin no round after so many seconds")
+    parser.add_argument("--records", type=int, default=RECORDS)
+    parser.add_argument("--within", type=float, default=math.inf, help="begin no round that would not end by then")
+    parser.add_argument("--out", type=Path, default=MEASURED)
     parser.add_argument("--inside", nargs=2, metavar=("SOURCE", "TOTAL"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.inside:
         be_plain_program(Path(arguments.inside[0]), int(arguments.inside[1]))
         return
-    began_s, total = time.monotonic(), arguments.records
+    total = arguments.records
     spark = open_session("throughput", threads=CORES).spark
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
@@ -160,32 +164,37 @@ def main() -> None:
         topic.register(KEEPER)
         for number in range(total // RECORDS_PER_FILE):
             topic.append(bids(number * RECORDS_PER_FILE, schema), producer="bench", batch_id=number)
-        plain = None if arguments.no_plain else PlainProgram(topic.path, total)
-        runs: dict[str, Callable[[Path], Speed]] = {
-            **({"plain": plain.run} if plain else {}),
-            "tuned": lambda where: run_plain(spark, topic.path, where, total),
-            "chained": lambda where: run_sluice(spark, topic.path, where, total, chain=True),
-            "separate": lambda where: run_sluice(spark, topic.path, where, total, chain=False),
+        plain = PlainProgram(topic.path, total)
+
+        def tuned(where: Path) -> Speed:
+            return run_plain(spark, topic.path, where, total)
+
+        def chained(where: Path) -> Speed:
+            return run_sluice(spark, topic.path, where, total, chain=True)
+
+        def separate(where: Path) -> Speed:
+            return run_sluice(spark, topic.path, where, total, chain=False)
+
+        def with_all_to_read(run: Callable[[Path], Speed], number: int) -> Speed:
+            for consumer in topic.consumers().keys() - {KEEPER}:
+                topic.unregister(consumer)
+            with tempfile.TemporaryDirectory(dir=root, ignore_cleanup_errors=True) as where:
+                return run(Path(where) / str(number))
+
+        runs = {
+            name: partial(with_all_to_read, run)
+            for name, run in (("plain", plain.run), ("tuned", tuned), ("chained", chained), ("separate", separate))
         }
-        speeds: dict[str, list[Speed]] = {name: [] for name in runs}
-        for number in range(arguments.rounds + 1):
-            if time.monotonic() - began_s > arguments.within:
-                break
-            for name, run in runs.items():
-                for consumer in topic.consumers().keys() - {KEEPER}:
-                    topic.unregister(consumer)
-                speed = run(root / f"{name}-{number}")
-                print(f"round {number} {name:9} {speed.records_per_s:12,.0f} records/s", flush=True)
-                if number > 0:
-                    speeds[name].append(speed)
-        if plain:
-            plain.end()
-        report(speeds)
+        results = Results(arguments.out if total == RECORDS else root / "short.json")
+        report(alternate(runs, arguments.rounds, results, case="q1-like", within_s=arguments.within))
+        plain.end()
     spark.stop()
 
 
 def report(speeds: dict[str, list[Speed]]) -> None:
     for name, found in speeds.items():
+        if not found:
+            return
         rate = statistics.median(speed.records_per_s for speed in found)
         cpu = statistics.median(speed.cpu_s_per_million for speed in found)
         over_tuned = ratio([one.records_per_s for one in found], [one.records_per_s for one in speeds["tuned"]])

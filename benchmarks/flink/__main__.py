@@ -1,24 +1,24 @@
 """Records/s and CPU seconds per million records: a pipeline on Spark over the same query in Flink SQL.
 
-python -m benchmarks.flink --query q1 [--rounds 5] [--share 1.0] [--within 240] [--data FOLDER]
+python -m benchmarks.flink --query q1 [--rounds 5] [--share 1.0] [--within 240] [--data FOLDER] [--out FILE]
 
 Both read the same records from Parquet files on the same cores, two slots each, and throw the results away; rounds
 alternate, the first of each is not counted. Flink comes from PyPI and runs as a cluster of one task manager with two
 slots: objects reused, state on the heap, a checkpoint every ten seconds, mini-batches of two seconds for the running
 count (`--no-mini-batch` turns them off). Spark writes its state to disk with every batch, about every two seconds. Both
-engines stay up between rounds. Rates count from the moment a third is done until all is read.
+engines stay up between rounds. Rates count from the moment a third is done until all is read. Rounds over all records
+are kept in `--out`, and the same command goes on with those that are missing.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -26,12 +26,13 @@ from pyspark.sql import SparkSession
 from benchmarks.flink.cluster import CACHE, ENDED, VERSION, FlinkCluster
 from benchmarks.flink.data import Data
 from benchmarks.flink.queries import COMPARISONS, Comparison
-from benchmarks.measuring import Speed, end_on_sigterm, finished_batches, ratio, speed_of
+from benchmarks.measuring import Results, Speed, alternate, end_on_sigterm, finished_batches, ratio, speed_of
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import open_session
 
 SLOTS = 2
+MEASURED = Path("benchmarks/measured/flink.json")
 FLINK_SETTINGS = {"execution.checkpointing.interval": "10 s"}
 
 
@@ -71,6 +72,8 @@ def run_on_flink(cluster: FlinkCluster, comparison: Comparison, data: Mapping[st
 
 
 def report(name: str, speeds: Mapping[str, list[Speed]]) -> None:
+    if not speeds["sluice"]:
+        return
     for engine, found in speeds.items():
         rate = statistics.median(one.records_per_s for one in found)
         cpu = statistics.median(one.cpu_s_per_million for one in found)
@@ -93,10 +96,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=CACHE / "data", help="where the records are kept")
     parser.add_argument("--no-mini-batch", action="store_true", help="Flink without mini-batches")
     parser.add_argument("--only-data", action="store_true", help="write the records and end")
-    parser.add_argument("--out", type=Path, help="also write every round as JSON")
-    parser.add_argument("--within", type=float, default=math.inf, help="begin no round after so many seconds")
+    parser.add_argument("--out", type=Path, default=MEASURED)
+    parser.add_argument("--within", type=float, default=math.inf, help="begin no round that would not end by then")
     arguments = parser.parse_args()
-    began_s = time.monotonic()
     comparison = smaller(COMPARISONS[arguments.query], arguments.share)
     if arguments.no_mini_batch:
         comparison = replace(comparison, flink_settings={})
@@ -114,23 +116,14 @@ def main() -> None:
             "sluice": lambda number: run_on_spark(spark, comparison, data, root / f"run-{number}"),
             "flink": lambda _: run_on_flink(cluster, comparison, data),
         }
-        speeds: dict[str, list[Speed]] = {name: [] for name in runs}
+        results = Results(arguments.out if arguments.share == 1.0 else root / "short.json")
+        case = comparison.name if not arguments.no_mini_batch else f"{comparison.name} without mini-batches"
         try:
-            for number in range(arguments.rounds + 1):
-                if time.monotonic() - began_s > arguments.within:
-                    break
-                for name, run in runs.items():
-                    speed = run(number)
-                    print(f"round {number} {name:6} {speed.records_per_s:12,.0f} records/s", flush=True)
-                    if number > 0:
-                        speeds[name].append(speed)
+            speeds = alternate(runs, arguments.rounds, results, case=case, within_s=arguments.within)
         finally:
             cluster.end()
     spark.stop()
     report(comparison.name, speeds)
-    if arguments.out:
-        rounds = {name: [asdict(one) for one in found] for name, found in speeds.items()}
-        arguments.out.write_text(json.dumps({"query": comparison.name, "flink": VERSION, "rounds": rounds}, indent=2))
 
 
 if __name__ == "__main__":

@@ -13,9 +13,10 @@ from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
 from sluice.spark.session import (
     JAVA_VARIABLES,
+    LATE_OPTIMISER,
     TASK_TRIES,
-    collector_option,
     local_threads,
+    machine_options,
     open_session,
     session_settings,
 )
@@ -83,15 +84,21 @@ def test_a_jvm_that_was_begun_serves_the_session_it_fits_and_is_ended_otherwise(
 
 
 @pytest.mark.parametrize(
-    ("cores", "chosen", "option"),
-    [(1, "", "-XX:+UseSerialGC"), (2, "-Xmx2g", "-XX:+UseSerialGC"), (4, "", ""), (2, "-Xmx2g -XX:+UseZGC", "")],
+    ("cores", "chosen", "options"),
+    [
+        (2, "", f"-XX:+UseSerialGC {LATE_OPTIMISER}"),
+        (2, "-Xlog:gc -XX:+UseParallelGC", LATE_OPTIMISER),
+        (2, "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        (2, "-XX:+UseG1GC -XX:-TieredCompilation", ""),
+        (4, "", ""),
+    ],
 )
-def test_few_cores_get_the_collector_with_one_thread_unless_one_was_chosen(monkeypatch, cores, chosen, option):
+def test_few_cores_get_what_suits_them_unless_something_was_chosen(monkeypatch, cores, chosen, options):
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     for variable in JAVA_VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", chosen)
-    assert collector_option() == option
+    assert machine_options() == options
 
 
 @pytest.mark.parametrize(

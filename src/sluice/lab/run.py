@@ -95,7 +95,9 @@ def simulated_engine(spec: RunSpec) -> tuple[SimulatedEngine, Target]:
         for source, share in spec.pipeline.source_shares().items()
     }
     initial = {name: spec.initial_parallelism or job.initial_parallelism.get(name, 1) for name in job.graph.names}
-    return SimulatedEngine(job, curves, spec.seed), Target(parallelism=initial)
+    engine = SimulatedEngine(job, curves, spec.seed)
+    engine.expect(spec.whole_duration_s)
+    return engine, Target(parallelism=initial)
 
 
 def _only_here(spec: RunSpec) -> dict[str, Any]:

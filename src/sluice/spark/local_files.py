@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sluice.spark.internals import MissingCallError
 from sluice.spark.internals.checkpoints import replace_local_files
+from sluice.spark.topic.classes import classes_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,6 @@ def use_quick_local_files(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError
 
     try:
-        replace_local_files(spark, CLASS_NAME, SOURCE.read_text())
-    except (Py4JError, MissingCallError) as error:
+        replace_local_files(spark, CLASS_NAME, SOURCE, classes_folder())
+    except (Py4JError, MissingCallError, OSError) as error:
         logging.getLogger(__name__).warning("local files stay slow: %s", error)

@@ -44,6 +44,8 @@ SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # counting rows looks up every key before it is written, which costs more than writing it
+    "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
     # on local files both are a rename; the default one also starts a process to look for a link, several times per file
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -71,16 +73,29 @@ SETTINGS = {
 }
 
 
-SERIAL_UP_TO_CORES = 2
+FEW_CORES = 2
 COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
+COMPILER = re.compile(r"-XX:[+-]?(\w*Tier|CompileThreshold)|-Xint|-Xcomp")
+LATE_OPTIMISER = (
+    "-XX:Tier4InvocationThreshold=50000 -XX:Tier4MinInvocationThreshold=6000 "
+    "-XX:Tier4CompileThreshold=150000 -XX:Tier4BackEdgeThreshold=400000"
+)
+"""Ten times Java's own: what runs all the time is optimised all the same, a moment later."""
 JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "SPARK_SUBMIT_OPTS")
 """Where a user may have chosen options of Java; two garbage collectors at once are an error."""
 
 
-def collector_option() -> str:
-    """On few cores a collector of many threads gains nothing, and G1 takes hundreds of MB more for the same heap."""
-    chosen = any(COLLECTOR.search(os.environ.get(variable, "")) for variable in JAVA_VARIABLES)
-    return "" if chosen or (os.cpu_count() or 1) > SERIAL_UP_TO_CORES else "-XX:+UseSerialGC"
+def machine_options() -> str:
+    """What suits a JVM on few cores; what a user has chosen is left alone.
+
+    A collector of many threads gains nothing there, and G1 takes hundreds of MB more for the same heap. The optimising
+    compiler competes with the work it is to speed up: a third of what a start computes is code that never pays for it.
+    """
+    if (os.cpu_count() or 1) > FEW_CORES:
+        return ""
+    chosen = " ".join(os.environ.get(variable, "") for variable in JAVA_VARIABLES)
+    options = (("-XX:+UseSerialGC", COLLECTOR), (LATE_OPTIMISER, COMPILER))
+    return " ".join(option for option, choice in options if not choice.search(chosen))
 
 
 def java_command() -> str:
@@ -198,7 +213,7 @@ def _launch(
     if python_sources and (address := ensure_started()):
         # executors of a cluster do not get it: their processes belong to their workers
         variables[ADDRESS] = address
-    java_options = " ".join(filter(None, (settings[JAVA_OPTIONS], collector_option(), archive.java_options())))
+    java_options = " ".join(filter(None, (settings[JAVA_OPTIONS], machine_options(), archive.java_options())))
     return Launch({**settings, JAVA_OPTIONS: java_options}, variables)
 
 

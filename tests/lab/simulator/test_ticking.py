@@ -53,6 +53,17 @@ def test_workers_are_shared_by_compiled_code_from_the_first_tick_on(monkeypatch)
     assert simulated(job, 10**9, monkeypatch) == simulated(job, 0, monkeypatch)
 
 
+def test_a_run_known_to_be_long_is_compiled_from_its_first_tick(monkeypatch):
+    job = pipelines.create("q1").simulated()
+    engine = SimulatedEngine(job, dict.fromkeys(job.graph.topology.sources, np.zeros_like))
+    operators = len(job.graph.names)
+    monkeypatch.setattr(Ticker, "steps_left", 100 * operators)
+    engine.expect(100.0)
+    assert Ticker.steps_left == 100 * operators
+    engine.expect(101.0)
+    assert Ticker.steps_left == 0
+
+
 def test_a_run_of_some_hours_imports_no_numba():
     code = """
 import sys

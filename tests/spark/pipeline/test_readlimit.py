@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -229,12 +229,19 @@ def test_more_slots_read_more():
 
 @pytest.mark.parametrize(("batch_s", "records"), [(0.5, 8000), (2.0, 8000), (60.0, 4000)])
 def test_a_paced_operator_stays_between_half_and_all_of_what_its_slots_do_in_the_target_time(batch_s, records):
-    limit = ReadLimit.first(target_s=2.0, parallelism=4, slot_rate=1000)
-    assert limit.records == 8000
+    limit = replace(ReadLimit.first(target_s=2.0, parallelism=4, slot_rate=1000), records=8000)
     assert limit.after(batch_records=8000, batch_s=batch_s).records == records
 
 
+def test_the_first_batch_of_paced_slots_is_short_and_the_next_full_one_is_not():
+    first = ReadLimit.first(target_s=2.0, parallelism=4, slot_rate=1000).native()
+    assert first.records == 2000
+    assert first.after_first(batch_records=2000, batch_s=1.5).records == 8000
+    # nothing had arrived when the run began
+    assert first.after_first(batch_records=0, batch_s=0.6).after(batch_records=2000, batch_s=0.8).records >= 4000
+
+
 def test_slots_on_a_curve_read_what_so_many_of_them_do():
-    limit = ReadLimit.first(target_s=2.0, parallelism=1, slot_rate=1000)
+    limit = replace(ReadLimit.first(target_s=2.0, parallelism=1, slot_rate=1000), records=2000)
     assert limit.rescaled(4, 700.0).records == 2 * 4 * 700
     assert limit.rescaled(4, 700.0).rescaled(1, 1000.0).records == limit.records

@@ -95,6 +95,10 @@ class SimulatedEngine:
         self.state.capacity[:] = self.state.next_capacity
         return target
 
+    def expect(self, duration_s: float) -> None:
+        """How long the run is going to be, where that is known."""
+        self._ticker.expect(round(duration_s / self.job.settings.tick_s))
+
     def run_ticks(self, ticks: int) -> None:
         self._extend_arrivals(self.tick + ticks)
         latency_s = np.zeros((ticks, len(self._curves)))

@@ -1,7 +1,8 @@
 """How ticks are run: interpreted while they are few, compiled when they are many.
 
-Importing numba and loading compiled code takes longer than interpreting a run of some hours. Both ways run the same
-functions on the same integers and floats, so where a process changes from one to the other leaves no trace.
+Importing numba and loading compiled code takes longer than interpreting a run of some hours. A run known to be longer
+is compiled from its first tick. Both ways run the same functions on the same integers and floats, so where a process
+changes from one to the other leaves no trace.
 """
 
 from __future__ import annotations
@@ -30,6 +31,11 @@ class Ticker:
         self._listed_shape = _lists(shape)
         self._arrived: Ints | None = None
         self._listed_arrived: Any = None
+
+    def expect(self, ticks: int) -> None:
+        """So many are to come, as far as that is known beforehand."""
+        if ticks * len(self._shape.order) > Ticker.steps_left:
+            Ticker.steps_left = 0
 
     def advance(self, first_tick: int, arrived: Ints, noise: Floats, latency_s: Floats) -> None:
         """See `kernel.advance`."""

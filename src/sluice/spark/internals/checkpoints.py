@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sluice.spark.internals import context_of, jvm_of, needs
+from sluice.spark.internals.placed import compile_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,10 +22,10 @@ def repartition_state(spark: SparkSession, checkpoint: str, partitions: int) -> 
     repartition(checkpoint, partitions)
 
 
-def replace_local_files(spark: SparkSession, class_name: str, source: str) -> None:
-    """Compile a Hadoop file system with Spark's own compiler and put it in the place of the one for local files.
+def replace_local_files(spark: SparkSession, class_name: str, source: Path, folder: Path) -> None:
+    """Put a Hadoop file system of ours, compiled into a jar in `folder`, in the place of the one for local files.
 
-    Does nothing if it is there already. Seen on Spark 3.5.9, 4.0.5, 4.1.4, 4.2.1 and 4.3.0.
+    Does nothing if it is there already. Seen on Spark 4.3.0.
     """
     context = context_of(spark)
     with needs(spark, "Janino compiler or Hadoop file system"):
@@ -34,10 +36,8 @@ def replace_local_files(spark: SparkSession, class_name: str, source: str) -> No
         present = file_systems.get(local, configuration)
         if present.getClass().getName() == class_name:
             return
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(present.getClass().getClassLoader())
-        compiler.cook(source)
-        configuration.setClassLoader(compiler.getClassLoader())
+        compile_java(spark, [source], class_name, folder)
+        configuration.setClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         configuration.set("fs.file.impl", class_name)
         present.close()
         file_systems.get(local, configuration)

@@ -43,6 +43,9 @@ LARGEST_FIRST_STEP_DOWN = 1.5
 REMEMBERED_BATCHES = 8
 LEAST_S = 1e-3
 PACED_SHRINK = 2.0
+FIRST_PACED_SHARE = 0.25
+"""Of what paced slots do in the target time. Operators begin one after the other, each with the first output of the one
+before: short first batches let a chain of them begin sooner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,15 +72,17 @@ class ReadLimit:
         *, target_s: float, parallelism: int, slot_rate: float | None = None, known_records: int | None = None
     ) -> ReadLimit:
         """`known_records` is the limit that an earlier run of the same query has found at this parallelism."""
-        per_slot = FIRST_RECORDS_PER_SLOT if slot_rate is None else slot_rate * target_s
+        nominal = parallelism * (FIRST_RECORDS_PER_SLOT if slot_rate is None else slot_rate * target_s)
         limit = ReadLimit(target_s=target_s, parallelism=parallelism, records=0, slot_rate=slot_rate)
-        if known_records is None or slot_rate is not None:
-            return replace(limit, is_guess=True)._with_records(per_slot * parallelism)
+        if slot_rate is not None:
+            return replace(limit, is_guess=True, records=max(parallelism, round(FIRST_PACED_SHARE * nominal)))
+        if known_records is None:
+            return replace(limit, is_guess=True)._with_records(nominal)
         return limit._with_records(known_records)
 
     def native(self) -> ReadLimit:
-        """Of a query without Python in its plan: a guess may be larger."""
-        if not self.is_guess:
+        """Of a query without Python in its plan: a guess may be larger, unless slots are paced."""
+        if not self.is_guess or self.slot_rate is not None:
             return self
         guess = min(MOST_FIRST_NATIVE_RECORDS, FIRST_NATIVE_RECORDS_PER_SLOT * self.parallelism)
         return self._with_records(max(self.records, guess))
