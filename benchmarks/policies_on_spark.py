@@ -7,7 +7,8 @@ Time is compressed: twenty minutes of load go by in a run of one, and what a pol
 delays) is divided by the same factor. A short run that is not counted warms a session up; one seed of everything comes
 first, policies in an order by chance. Topics are bounded, or nothing is ever backpressured. Costs are slots over those
 of `sluice` in the same case, for on Spark no planner knows the capacities. How runs are measured, and several at a
-time: `cells_on_spark.py`.
+time: `cells_on_spark.py`. On two cores seven runs of query 1 leave each other alone, of the other two four: with six of
+query 11 DS2 was late 65 % of the time, with four and alone it was not.
 """
 
 from __future__ import annotations

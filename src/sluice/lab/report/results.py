@@ -56,7 +56,7 @@ sluice reproduce dragster --json > runs/dragster.json
 sluice reproduce conttune --set second_curve=CURVE.json --set traces=FOLDER --json > runs/conttune.json
 sluice reproduce qescalor --json > runs/qescalor.json
 sluice reproduce capsys --set profiles=FOLDER --json > runs/capsys.json
-python -m benchmarks.policies_on_spark --side-by-side 6     # in pieces: again until all is there
+python -m benchmarks.policies_on_spark --side-by-side 4     # in pieces: again until all is there
 python -m benchmarks.learning_on_spark --side-by-side 5
 sluice results --bench runs/full --bench benchmarks/measured/policies-on-spark.json \\
   --learned benchmarks/measured/learning-on-spark.json --reproduced runs/kanis.json ... --findings docs/findings.md
