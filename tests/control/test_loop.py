@@ -513,6 +513,7 @@ def test_a_policy_is_told_what_actions_cost_here():
     assert seen[0].start_s is None
     assert seen[-1].start_s == 10
     assert seen[-1].cooldown_s == 25
+    assert {cost.most_slots for cost in seen} == {None}
 
 
 class Lingering(FakeEngine):

@@ -36,3 +36,13 @@ def test_what_was_carried_bounds_what_larger_and_smaller_configurations_carry():
     seen = JobSizing(model(limits=[[700.0, {"source": 6}], [150.0, {"source": 3}]]), CAUTION)
     assert seen.carried({"source": 6}) == seen.carried({"source": 7}) == 700.0
     assert seen.carried({"source": 2}) == 150.0
+
+
+def test_no_more_is_within_reach_than_the_slots_there_are_carry():
+    open_ended, limited, roomy = (JobSizing(model(), CAUTION) for _ in range(3))
+    limited.limit(8, 1500.0)
+    roomy.limit(50, 1500.0)
+    assert open_ended.sized(1500.0)["source"] > 8
+    assert limited.sized(1500.0) == {"source": 8}
+    assert limited.carried({"source": 8}) >= limited.most > limited.carried({"source": 7})
+    assert roomy.most == open_ended.most

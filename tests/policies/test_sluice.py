@@ -299,3 +299,65 @@ def test_a_jump_after_a_rest_does_not_look_like_a_blocked_job() -> None:
         seen = job("source>map", time_s=15.0 * (number + 1), source=first, map=second)
         _, memory = Sluice().decide(seen, memory)
     assert memory["blocking"]["slack"] == {}
+
+
+def windows_of_a_query(
+    parallelism: int, *, most_slots: int | None = None, **metrics: list[float | None]
+) -> list[Observation]:
+    """One batch per second; a cell that is None is a metric of which the window knows nothing."""
+    return [
+        Observation(
+            time_s=3.0 * (number + 1),
+            interval_s=3.0,
+            operators={
+                "counts": OperatorMetrics(
+                    parallelism=parallelism, batch_interval_s=1.0, **dict(zip(metrics, values, strict=True))
+                )
+            },
+            action_cost=ActionCost(downtime_s=0.0, start_s=3.0, cooldown_s=9.0, most_slots=most_slots),
+        )
+        for number, values in enumerate(zip(*metrics.values(), strict=True))
+    ]
+
+
+def test_a_job_that_is_too_small_already_does_not_put_off_becoming_larger():
+    """200 rec/s arrive where 70 are carried: nothing that comes later makes that plan a better one."""
+    seen = windows_of_a_query(
+        1,
+        input_rate=[*[30.0] * 10, 75.0],
+        true_input_rate=[*[70.0] * 10, 80.0],
+        busy=[*[0.45] * 10, 0.9],
+        arrival_rate=[*[30.0] * 10, 200.0],
+        latency_s=[*[1.2] * 10, 3.0],
+    )
+    made = decisions(Sluice(), seen)
+    assert all(one.is_hold for one in made[:10])
+    assert made[-1].parallelism.get("counts", 1) >= 3, made[-1].reason
+
+
+def test_no_job_becomes_smaller_on_old_figures():
+    """In a batch that is longer than the window nothing is told of the load: it may be what makes the batch long."""
+    known = {"input_rate": 30.0, "true_input_rate": 300.0, "busy": 0.1, "arrival_rate": 30.0, "latency_s": 1.2}
+    high = known | {"input_rate": 250.0, "arrival_rate": 250.0, "busy": 0.85}
+    first = [high] * 10 + [known]
+    rows = [*first, *[dict.fromkeys(known) | {"busy": 1.0, "latency_s": 2.0}] * 5]
+    told = windows_of_a_query(3, **{name: [row[name] for row in [*first, *[known] * 5]] for name in known})
+    untold = windows_of_a_query(3, **{name: [row[name] for row in rows] for name in known})
+    assert any(one.parallelism.get("counts", 3) < 3 for one in decisions(Sluice(), told))
+    assert all(one.is_hold for one in decisions(Sluice(), untold)[len(first) :])
+
+
+def test_no_job_is_stopped_for_slots_that_are_not_there():
+    """80 slots that carry half of what arrives: dividing them anew every five minutes only stops the job."""
+    full = {"parallelism": 40, "input_rate": 5000.0, "output_rate": 5000.0, "busy": 0.95, "backpressure": 0.0}
+    source = {**full, "arrival_rate": 10_000.0, "lag_rate": 5000.0}
+    cost = ActionCost(downtime_s=30.0, cooldown_s=300.0, most_slots=80)
+    seen = [
+        job("source>map", time_s=15.0 * number, source={**source, "lag": 75_000.0 * number}, map=full).model_copy(
+            update={"action_cost": cost}
+        )
+        for number in range(1, 60)
+    ]
+    made = decisions(Sluice(), seen)
+    assert all(one.is_hold for one in made), next(one.reason for one in made if not one.is_hold)
+    assert "no slots beyond" in made[-1].reason

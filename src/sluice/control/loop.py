@@ -12,6 +12,7 @@ from typing import Protocol
 from sluice.control.decider import Answer, Decider, refused
 from sluice.control.engine import Engine
 from sluice.control.guards import Guards, Situation
+from sluice.control.limits import most_slots
 from sluice.control.memory import MemoryStore
 from sluice.control.state import LoopState, Request
 from sluice.control.switches import ControlRequest, Overrides, Switchboard
@@ -262,6 +263,7 @@ class Loop:
             start_s=state.start_s,
             cooldown_s=self.guards.cooldown_s,
             cooling_s=self.guards.cooling_s(observation.time_s, state.last_action_s),
+            most_slots=most_slots(self.guards, self.engine.graph),
         )
         return observation.model_copy(update={"action_cost": cost})
 

@@ -16,6 +16,9 @@ from typing import NamedTuple
 PRIOR_SLOPE, PRIOR_VARIANCE = 0.93, 0.01
 NOISE = 0.04
 """Standard deviation of the logarithm of a window's measurement."""
+BIAS = 0.06
+"""That of what fewer instances carry at their limit over what more of them promised, which were never seen at theirs:
+a step of one instance back tells little of the slope."""
 MOST_WINDOWS = 6.0
 """So many windows count in the anchor; older ones fade."""
 BOUND_WINDOWS = 0.5
@@ -100,7 +103,8 @@ class CapacityCurve(NamedTuple):
         slope, variance, before = self.slope, self.variance, self.base_variance
         if distance and self.base_windows:
             off = (anchor - self.base_anchor) / distance - self.base_slope
-            doubt = NOISE**2 * (1 / self.base_windows + 1 / windows) / distance**2
+            bias = BIAS if at_limit and distance < 0 else 0.0
+            doubt = (NOISE**2 * (1 / self.base_windows + 1 / windows) + bias**2) / distance**2
             if at_limit:
                 before = max(before, (off / SURPRISE) ** 2 - doubt)
             gain = before / (before + doubt)

@@ -211,6 +211,11 @@ def _measured_curves(
             continue
         rate, weight = measured
         curve, count = curves.get(name), metrics.parallelism
+        if name != slowest and (metrics.busy or 1.0) < LEAST_BUSY:
+            # too little work to measure it, and enough to see that fewer would do
+            if curve is None:
+                learned[name] = CapacityCurve.at_least(count, rate)
+            continue
         if name != slowest and is_mostly_overhead(metrics):
             if curve is None or (curve.is_bound and rate > curve.rate(count)):
                 learned[name] = CapacityCurve.at_least(count, rate)
@@ -331,7 +336,7 @@ def _measured(metrics: OperatorMetrics, full: float, *, at_limit: bool) -> tuple
     if at_limit and metrics.input_rate:
         return metrics.input_rate, LIMIT_WEIGHT
     each = metrics.per_instance_rate()
-    if each is None or (metrics.busy is not None and metrics.busy < LEAST_BUSY):
+    if each is None:
         return None
     rate = each * metrics.parallelism * full
     return (rate, min(1.0, (metrics.busy or 1.0) / LEAST_FULL)) if 1e-9 < rate < 1e15 else None

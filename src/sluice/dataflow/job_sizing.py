@@ -23,6 +23,8 @@ FEW = 30
 """Operators that work in turn for which the cheapest way to get them by is searched."""
 MANY = 100
 MOST_RAISES = 100
+LEAST_SEARCHED, SEARCH_STEPS = 0.01, 9
+"""Between this part of a load and the load, what the slots there are carry is found to one per cent."""
 ROUNDED = 1 - 1e-9
 """A billionth of slack: 10 * 1.1 stays 11."""
 
@@ -85,6 +87,19 @@ class JobSizing:
         # of two that work in turn each gets half the time, where there are too many to search
         many = len(self._slack) > FEW
         self._turns = {name: math.log((1 + share) / 2) for name, share in self._slack.items()} if many else {}
+
+    def limit(self, most_slots: int | None, load: float) -> None:
+        """Where the slots there are do not do for this load, find what they do for: no more is within reach."""
+        if most_slots is None or sum(self.sized(load).values()) <= most_slots:
+            return
+        fits, short = load * LEAST_SEARCHED, load
+        for _ in range(SEARCH_STEPS):
+            middle = math.sqrt(fits * short)
+            if sum(self.sized(middle).values()) <= most_slots:
+                fits = middle
+            else:
+                short = middle
+        self.most = min(self.most, fits)
 
     def carried(self, parallelism: Mapping[str, int], *, sized_for: float | None = None) -> float:
         """The load a configuration carries: that of its slowest operator; at its limit as it was seen.

@@ -19,6 +19,8 @@ from itertools import pairwise
 from typing import Any
 
 TREND_STEPS, LONG_TREND_STEPS = 4, 16
+FIRST_TREND = TREND_STEPS + 2
+"""So many moments are no trend: while the long look reaches no further back than the short one, starting is one."""
 DAMPING = 0.93
 MOST_PATHS = 10
 LEAST_PATHS = 6
@@ -111,6 +113,7 @@ def steady_windows(loads: Sequence[float]) -> int:
 def outlook(past: Sequence[float], steps: int, *, trend: bool = True, band: bool = True) -> list[list[float]]:
     """Equally likely paths of the next `steps` values, none negative; with no `band`, the mean path alone."""
     now = past[-1]
+    trend = trend and len(past) > FIRST_TREND
     slopes = _slopes(past) if trend else [0.0] * len(past)
     reach = [math.fsum(DAMPING**k for k in range(1, step + 1)) for step in range(1, steps + 1)]
     believed = _believed(past, slopes, reach) if trend else 0.0

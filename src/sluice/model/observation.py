@@ -110,7 +110,7 @@ class PlacedTasks(Frozen):
 
 
 class ActionCost(Frozen):
-    """What changing a target costs on this engine, as far as earlier actions of the run have shown."""
+    """What changing a target costs on this engine, as far as earlier actions of the run have shown, and its limit."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -118,6 +118,7 @@ class ActionCost(Frozen):
     start_s: NonNegative | None = Field(None, description="how long the last requested instances took to come")
     cooldown_s: NonNegative = Field(0.0, description="time after an action without another one")
     cooling_s: NonNegative = Field(0.0, description="what is left of it now")
+    most_slots: Parallelism | None = Field(None, description="slots all operators may have together; null: no limit")
 
 
 class Observation(Frozen):

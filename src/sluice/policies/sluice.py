@@ -139,6 +139,8 @@ class Sluice:
         caution = self.caution * bound_s / (bound_s + self.objective_s)
         sizing = JobSizing(model, caution, believes_bounds=is_behind)
         low, high = min(map(min, paths)), max(map(max, paths))
+        most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
+        sizing.limit(cost.most_slots, most)
         usual = max(math.fsum(map(math.fsum, paths)) / (len(paths) * horizon.steps), 1e-9)
         # lateness is as dear as the job is large now, also where less is expected
         usual = max(usual, load)
@@ -155,7 +157,6 @@ class Sluice:
             most_rate=sizing.most,
             is_behind=is_behind,
         )
-        most = max(high * 1.3 + lag / max(self.objective_s, interval_s), 1e-9)
         candidates, options = _ladder(sizing, max(min(low, usual) * 0.9, most / 50), most)
         present = Option(float(sum(now.values())), sizing.carried(now))
         if terms.is_behind:
@@ -167,6 +168,13 @@ class Sluice:
             kept = [n for n, option in enumerate(options) if option.rate >= least]
             candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         waits = sorted({0, 1, horizon.steps // 6, horizon.steps // 3}) if self.action_cost else [0]
+        if present.rate < NO_LESS * load:
+            # what is too small already gets no cheaper by waiting, and how much comes is not known better later
+            waits = [0]
+        if model.load is None:
+            # a batch longer than the window tells nothing of the load: on old figures no job becomes smaller
+            kept = [n for n, option in enumerate(options) if option.slots >= present.slots]
+            candidates, options = [candidates[n] for n in kept], [options[n] for n in kept]
         best, never = cheapest_plan(paths, lag, present, options, waits, terms)
         if best.option is not None and options[best.option].slots < present.slots:
             # the stop is certain, what it saves is not
@@ -266,7 +274,8 @@ def _notes(model: JobModel, sizing: JobSizing, high: float) -> str:
         notes += f"; at its limit the job carried {model.trust:.0%} of what its operators promised"
     if sizing.most < high:
         limited = [name for name, curve in model.curves.items() if curve.is_limited]
-        notes += f"; more instances of {listing(limited)} do not help beyond {number(sizing.most)} rec/s"
+        what = f"more instances of {listing(limited)} do not help" if limited else "there are no slots"
+        notes += f"; {what} beyond {number(sizing.most)} rec/s"
     return notes
 
 
