@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
-from typing import TypedDict, Unpack
+from typing import TypedDict
+
+from typing_extensions import Unpack
 
 from sluice.lab.bench.cell import Result, check_side_by_side, shared_session
 from sluice.lab.bench.grid import Cell
