@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from sluice.spark.internals import MissingCallError
 from sluice.spark.internals.checkpoints import replace_local_files
-from sluice.spark.topic.classes import classes_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +25,9 @@ CLASS_NAME = "sluice.LocalFiles"
 
 def use_quick_local_files(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError
+
+    # topics need pyarrow, which a cluster's commands do without
+    from sluice.spark.topic.classes import classes_folder
 
     try:
         replace_local_files(spark, CLASS_NAME, SOURCE, classes_folder())
