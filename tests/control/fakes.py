@@ -1,8 +1,11 @@
-"""An engine without effects and a policy that follows a script."""
+"""An engine without effects, a policy that follows a script, and a loop of the two."""
 
 from dataclasses import dataclass, field
 
+from sluice.control.decider import Decider
 from sluice.control.engine import RecordCount
+from sluice.control.loop import Loop
+from sluice.journal.file import MemoryJournal
 from sluice.model import (
     Graph,
     Observation,
@@ -104,3 +107,24 @@ class Scripted:
         if isinstance(action, dict):
             action = Recommendation(parallelism=action, reason=f"wants {action}")
         return action, {"step": step + 1}
+
+
+def run(policy, engine=None, *, cycles=3, timeout_s=None, should_stop=lambda: False, initial=1, **parts):
+    engine = engine or FakeEngine()
+    journal = MemoryJournal()
+    loop = Loop(engine=engine, decider=Decider(policy, timeout_s), journal=journal, **parts)
+    target = Target(parallelism=dict.fromkeys(engine.graph.names, initial))
+    loop.run(target, duration_s=10 * cycles, interval_s=10, should_stop=should_stop)
+    return engine, journal.reports()
+
+
+def kinds(reports):
+    return [report.result.kind for report in reports]
+
+
+class Lingering(FakeEngine):
+    """Instances that leave are there for five seconds more."""
+
+    def there(self, names):
+        counts = super().there(names)
+        return dict.fromkeys(counts, 3) if 20 <= self.time_s < 25 else counts
