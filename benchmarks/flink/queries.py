@@ -113,7 +113,7 @@ AUCTIONS = Stream(
     name="auctions",
     schema=AUCTION_SCHEMA,
     make=partial(_timed, Auctions(), 30_000),
-    records=1_500_000,
+    records=7_500_000,
     columns=(
         "`id` BIGINT, `item` STRING, `description` STRING, `initial_bid` BIGINT, `reserve` BIGINT, `at` TIMESTAMP(3), "
         "`expires` TIMESTAMP(3), `seller` BIGINT, `category` BIGINT"
@@ -123,7 +123,7 @@ PERSONS = Stream(
     name="persons",
     schema=PERSON_SCHEMA,
     make=partial(_timed, Persons(), 10_000),
-    records=500_000,
+    records=2_500_000,
     columns=(
         "`id` BIGINT, `name` STRING, `email` STRING, `credit_card` STRING, `city` STRING, `state` STRING, "
         "`at` TIMESTAMP(3)"

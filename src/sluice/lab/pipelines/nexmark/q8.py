@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
+BUCKETS = 1024
+"""Of persons in a window. One is searched record by record: with too few that takes long, with too many there are more
+rows of state."""
+
+
 @pipeline("q8")
 @dataclass(frozen=True, kw_only=True)
 class Query8(SellersQuery):
@@ -52,11 +57,33 @@ class Query8(SellersQuery):
 
 
 def new_sellers(auctions: DataFrame, persons: DataFrame, *, window_s: float) -> DataFrame:
+    """Both streams grouped by window and bucket of persons; joined when a window ends. A person registers once.
+
+    Spark's join of streams keeps every record as a row of state and looks at all of them in every batch; a bucket is
+    one row for hundreds of records. Results come when Flink's join of windows gives them, at the window's end.
+    """
     from pyspark.sql.functions import expr, window
 
-    opened = auctions.select(window("at", f"{window_s} seconds"), "seller", "id", "reserve").alias("opened")
-    joined = persons.select(window("at", f"{window_s} seconds"), "id", "name").alias("joined")
-    same = expr("opened.seller = joined.id AND opened.window = joined.window")
-    return opened.join(joined, same).selectExpr(
-        "joined.id AS person", "name", "opened.id AS auction", "reserve", "opened.window.start AS at"
+    opened = "struct<person: bigint, auction: bigint, reserve: bigint>"
+    joined = "struct<id: bigint, name: string>"
+    sides = auctions.selectExpr(
+        "at",
+        f"pmod(seller, {BUCKETS}) AS bucket",
+        "struct(seller AS person, id AS auction, reserve) AS opened",
+        f"cast(null AS {joined}) AS joined",
+    ).unionByName(
+        persons.selectExpr(
+            "at",
+            f"pmod(id, {BUCKETS}) AS bucket",
+            f"cast(null AS {opened}) AS opened",
+            "struct(id, name) AS joined",
+        )
+    )
+    # lists leave nulls out: each record is in the one of its side
+    grouped = sides.groupBy(window("at", f"{window_s} seconds"), "bucket").agg(
+        expr("collect_list(opened) AS opened"), expr("map_from_entries(collect_list(joined)) AS names")
+    )
+    each = grouped.selectExpr("window.start AS at", "names", "inline(opened)")
+    return each.where("map_contains_key(names, person)").selectExpr(
+        "person", "names[person] AS name", "auction", "reserve", "at"
     )
