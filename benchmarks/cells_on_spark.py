@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s
+from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s, run_side_by_side
 from sluice.lab.bench.cell import Result, run_cell, shared_session, warm_up
 from sluice.lab.bench.grid import Cell
 from sluice.lab.bench.statistics import Estimate
@@ -77,14 +76,7 @@ def _measure_side_by_side(module: str, count: int) -> None:
     command = [sys.executable, "-m", module, *sys.argv[1:], "--part"]
     chosen = " ".join(filter(None, (os.environ.get("JAVA_TOOL_OPTIONS"), QUICK_START)))
     variables = {**os.environ, "JAVA_TOOL_OPTIONS": chosen}
-    running = [subprocess.Popen([*command, str(number)], env=variables) for number in range(count)]
-    try:
-        codes = [process.wait() for process in running]
-    finally:
-        for process in running:
-            process.terminate()
-    if any(codes):
-        raise SystemExit(f"exit codes {codes}")
+    run_side_by_side([[*command, str(number)] for number in range(count)], variables)
 
 
 def shown(found: Estimate) -> str:

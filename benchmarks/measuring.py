@@ -9,6 +9,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -91,6 +92,18 @@ class Results:
 def end_on_sigterm() -> None:
     """With what was started: without a handler the process would end and leave it behind."""
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def run_side_by_side(commands: Sequence[Sequence[str]], variables: Mapping[str, str] | None = None) -> None:
+    """All at once; whoever fails ends this program once the others are done."""
+    running = [subprocess.Popen(command, env=variables) for command in commands]
+    try:
+        codes = [process.wait() for process in running]
+    finally:
+        for process in running:
+            process.terminate()
+    if any(codes):
+        raise SystemExit(f"exit codes {codes}")
 
 
 def session_processes(session: int = 0) -> Iterator[Path]:

@@ -1,13 +1,15 @@
 """A day of load in a few minutes on nodes of sizes: QEScalor, every single size with DS2, and who knew it all.
 
     python -m benchmarks.sized_day --minutes 20 --runs 3 --samples samples.json
-    python -m benchmarks.sized_day --minutes 7 --epochs 8 --cells 1 ...       # a short day, one cell at a time
+    python -m benchmarks.sized_day --side-by-side 2 --cells 1 ...             # two policies at a time, one day each
+    python -m benchmarks.sized_day --minutes 7 --epochs 8 ...                 # a short day
 
 A cell is a `sluice run` of its own. Its result, and what QEScalor remembers of the days before, stay in --out, and the
 same command goes on with the next cell; the run itself is in --work. Money is what the nodes cost by their prices,
-starting and draining ones included. The clairvoyant is computed, not run: the cheapest mixes by epochs for the rates
-that were generated and the rates in --samples, at the same target utilisation; it pays for starts as QEScalor's plan
-does. Figure 2 of the paper, what the day has cost so far, is drawn of the first day that is complete.
+starting and draining ones included. Nodes have quotas, so policies may run side by side as long as the machine has
+cores left: how busy it was is in every row. The clairvoyant is computed, not run: the cheapest mixes by epochs for the
+rates that were generated and the rates in --samples, at the same target utilisation; it pays for starts as QEScalor's
+plan does. Figure 2 of the paper, what the day has cost so far, is drawn of the first day that is complete.
 """
 
 from __future__ import annotations
@@ -16,15 +18,17 @@ import argparse
 import itertools
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import Results, end_on_sigterm
+from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s, run_side_by_side
 from benchmarks.sized_jobs import TYPES, master
 from sluice.journal.file import read_runs
 from sluice.lab.sizing.figures import draw_costs
@@ -119,7 +123,9 @@ def measure(policy: str, given: argparse.Namespace, seed: int, before: dict[str,
     if before is not None and "memory" in before:
         (folder / MEMORY).write_text(json.dumps(before["memory"]))
     with master(folder / "cluster") as url:
+        began_s, used_s = time.monotonic(), machine_cpu_s()
         done = subprocess.run(command(policy, folder, url, given, seed), capture_output=True, text=True)
+        busy = (machine_cpu_s() - used_s) / (time.monotonic() - began_s) / (os.cpu_count() or 1)
     if done.returncode:
         raise SystemExit(f"{policy}: {done.stderr[-2000:]}")
     summary = json.loads(done.stdout)
@@ -135,6 +141,8 @@ def measure(policy: str, given: argparse.Namespace, seed: int, before: dict[str,
         "lost": summary["lost_records"],
         "twice": summary["duplicated_records"],
         "ahead": len([cycle for cycle in early if cycle.action == "apply"]),
+        "side_by_side": given.beside,
+        "machine_busy": round(busy, 2),
         "curve": asdict(curve.thinned(POINTS)),
     }
     if (folder / MEMORY).exists():
@@ -149,6 +157,13 @@ def cost_curve(out: Path, minutes: float) -> CostCurve:
     spent = [price_per_hour(one.observation) * one.observation.interval_s / 3600 for one in run.cycles]
     day_s = [one.time_s * 24 * 60 / minutes for one in run.cycles]
     return CostCurve(day_s, list(itertools.accumulate(spent)))
+
+
+def measure_side_by_side(policies: Sequence[str], count: int) -> None:
+    """This command in as many processes, each with its part of the policies."""
+    command = [sys.executable, "-m", "benchmarks.sized_day", *sys.argv[1:], "--side-by-side=1", f"--beside={count}"]
+    parts = [policies[number::count] for number in range(min(count, len(policies)))]
+    run_side_by_side([[*command, "--policies", ",".join(part)] for part in parts])
 
 
 def draw(policies: Sequence[str], done: Mapping[tuple[str, int], dict[str, Any]], given: argparse.Namespace) -> None:
@@ -170,7 +185,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=24, help="of a day; nodes take half a minute to come")
     parser.add_argument("--rate", type=float, default=30_000.0)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--cells", type=int, help="so many now; default: all that are left")
+    parser.add_argument("--cells", type=int, help="so many now, of each process; default: all that are left")
+    parser.add_argument("--side-by-side", type=int, default=1, help="so many policies at a time")
+    parser.add_argument("--beside", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--policies", default=",".join(("qescalor", *(one.name for one in TYPES))))
     parser.add_argument("--samples", type=Path, help="of `sluice sample`, for QEScalor and the clairvoyant")
     parser.add_argument("--out", type=Path, default=MEASURED / "sized-day.json")
@@ -179,6 +196,10 @@ def main() -> None:
     given.work = given.work.resolve()
     results = Results(given.out)
     policies = given.policies.split(",")
+    if given.side_by_side > 1:
+        measure_side_by_side(policies, given.side_by_side)
+        results.read()
+        given.cells = 0
     load = f"{given.minutes:g}min-{given.epochs}-{given.rate:g}"
     keys = {(policy, seed): f"{policy}-{seed}-{load}" for seed in range(given.runs) for policy in policies}
     for policy, seed in [cell for cell, key in keys.items() if key not in results][: given.cells]:

@@ -32,7 +32,9 @@ FORMATS = JarSet(
     transitive=False,
 )
 SETTINGS = {
-    "taskmanager.memory.process.size": "3g",
+    "taskmanager.memory.process.size": "4g",
+    # state on the heap is none of it
+    "taskmanager.memory.managed.fraction": "0.1",
     "jobmanager.memory.process.size": "1g",
     "parallelism.default": "2",
     "pipeline.object-reuse": "true",

@@ -7,7 +7,15 @@ import random
 
 import pytest
 
-from sluice.dataflow.load_outlook import Skill, after_jump, in_steps, outlook, steady_windows, unforeseen
+from sluice.dataflow.load_outlook import (
+    FIRST_TREND,
+    Skill,
+    after_jump,
+    in_steps,
+    outlook,
+    steady_windows,
+    unforeseen,
+)
 
 
 def ends(past, steps=10, **options):
@@ -22,6 +30,12 @@ def test_a_ramp_goes_on_and_a_constant_load_stays():
     ramp = [100.0 + 5 * step for step in range(60)]
     assert sum(ends(ramp)) / len(ends(ramp)) > ramp[-1] + 15
     assert ends([100.0] * 60) == pytest.approx([100.0] * 10)
+
+
+def test_a_job_that_starts_is_no_trend():
+    starting = [30.0 * window for window in range(1, FIRST_TREND + 1)]
+    assert outlook(starting, 4, band=False) == [[starting[-1]] * 4]
+    assert outlook([*starting, starting[-1] + 30.0], 4, band=False)[0][-1] > starting[-1] + 30.0
 
 
 def test_a_trend_that_never_came_true_is_not_believed():

@@ -254,6 +254,25 @@ def test_what_an_idle_query_shows_is_enough_to_shrink() -> None:
     assert any(one.parallelism.get("counts", 8) == 1 for one in made), made[-1].reason
 
 
+def test_an_operator_with_hardly_anything_to_do_gives_its_instances_back() -> None:
+    """A sink behind a filter: a window in which it worked for a millisecond measures nothing, and is telling enough."""
+    source = {
+        "parallelism": 2,
+        "input_rate": 900.0,
+        "output_rate": 0.02,
+        "busy": 0.8,
+        "arrival_rate": 900.0,
+        "lag": 0.0,
+    }
+    sink = {"parallelism": 10, "input_rate": 0.02, "output_rate": 0.02, "busy": 0.00005}
+    cost = ActionCost(downtime_s=30.0, cooldown_s=60.0)
+    seen = [
+        job("source>sink", time_s=15.0 * number, source=source, sink=sink).model_copy(update={"action_cost": cost})
+        for number in range(1, 40)
+    ]
+    assert any(one.parallelism.get("sink", 10) < 10 for one in decisions(Sluice(), seen))
+
+
 def test_who_is_behind_believes_the_least_it_has_seen() -> None:
     quiet = {"input_rate": 8.0, "true_input_rate": 24.0, "busy": 0.33, "arrival_rate": 8.0}
     windows = [in_batches(number + 1, 1, **quiet) for number in range(12)]
