@@ -28,6 +28,7 @@ from sluice import Pipeline
 from sluice.control.engine import wait
 from sluice.model import Target
 from sluice.spark.pipeline.engine import SparkEngine
+from sluice.spark.pipeline.ledgers import Ledgers
 from sluice.spark.pipeline.query import QuerySettings
 from sluice.spark.session import open_session
 from sluice.spark.topic.planner import TopicPlanner
@@ -140,7 +141,7 @@ def main() -> None:
     batches = parser.parse_args().batches
     spans = Spans()
     spans.around(TopicPlanner, "_answer", lambda _, asked: f"topic: {asked['call']}")
-    spans.around(SparkEngine, "_on_progress", lambda *_: "listener")
+    spans.around(Ledgers, "_on_progress", lambda *_: "listener")
     spark = open_session("costs", threads=4).spark
     for stateful in (False, True):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
