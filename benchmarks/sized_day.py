@@ -28,6 +28,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.measuring import Results, end_on_sigterm, machine_cpu_s, run_side_by_side
 from benchmarks.sized_jobs import TYPES, master
 from sluice.journal.file import read_runs
@@ -37,6 +39,8 @@ from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_horizon
 from sluice.learning.sampled_sizes import load_samples
 
 UTILISATION = 0.85
+NIGHT, NOISE = 0.1, 0.04
+"""Load at midnight, and how much a quarter of an hour may differ, as shares of the peak."""
 MEMORY = "memory.json"
 MEASURED = Path(__file__).parent / "measured"
 POINTS = 48
@@ -85,7 +89,8 @@ def command(policy: str, folder: Path, url: str, given: argparse.Namespace, seed
     (folder / "sizes.json").write_text(json.dumps([one.to_data() for one in TYPES]))
     words = [sys.executable, "-c", "from sluice.cli import main; main()", "run", f"{folder / 'jobs.py'}:day"]
     words += ["--engine", "spark", "--master", url, "--nodes", str(folder / "sizes.json"), "--json", "--slo", "10"]
-    words += ["--workload", "cosine", "--pipeline-set", f"peak_rate={given.rate}", "--duration", str(duration_s)]
+    words += ["--workload", "trace", "--workload-set", f"path={day_of_load(folder, seed)}", "--workload-set", "peak=1"]
+    words += ["--pipeline-set", f"peak_rate={given.rate}", "--duration", str(duration_s)]
     words += ["--interval", "5", "--seed", str(seed), "--root", str(folder / "work"), "--out", str(folder / "out")]
     words += ["--guard", "cooldown_s=10"]
     if policy == "qescalor":
@@ -95,6 +100,18 @@ def command(policy: str, folder: Path, url: str, given: argparse.Namespace, seed
         words += ["--set", f"samples={given.samples}"] if given.samples else []
         return words
     return [*words, "--policy", "ds2", "--node-type", policy]
+
+
+def day_of_load(folder: Path, seed: int) -> Path:
+    """From night to night in quarters of an hour, the peak at noon; by the seed a few per cent more or less."""
+    quarter = np.arange(96)
+    wave = (1 - np.cos(2 * np.pi * quarter / 96)) / 2
+    noise = np.random.default_rng(seed).uniform(-NOISE, NOISE, 96)
+    loads = np.clip(NIGHT + (1 - NIGHT) * wave + noise, 0.0, 1.0)
+    path = folder / "load.csv"
+    rows = [f"{minute},{load:.6f}" for minute, load in enumerate(loads)]
+    path.write_text("\n".join(["minute,rate", *rows, ""]))
+    return path
 
 
 def clairvoyant_price(out: Path, samples: Path, epoch_s: float) -> float:
@@ -183,7 +200,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--epochs", type=int, default=24, help="of a day; nodes take half a minute to come")
-    parser.add_argument("--rate", type=float, default=30_000.0)
+    parser.add_argument("--rate", type=float, default=100_000.0)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--cells", type=int, help="so many now, of each process; default: all that are left")
     parser.add_argument("--side-by-side", type=int, default=1, help="so many policies at a time")

@@ -11,7 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sluice.errors import BadInputError
-from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_horizon, plan_one_size, total_cost
+from sluice.learning.qcesa import (
+    ScalingCosts,
+    SizeOption,
+    most_capacity,
+    plan_horizon,
+    plan_one_size,
+    plan_within,
+    total_cost,
+)
 
 SMALL = SizeOption(name="small", performance=4, price=1.0)
 LARGE = SizeOption(name="large", performance=9, price=1.9)
@@ -24,6 +32,8 @@ def cheapest_of_all(loads, options, costs, running, max_instances):
     mixes = mixes[mixes.sum(axis=1) >= 1]
     if max_instances is not None:
         mixes = mixes[mixes.sum(axis=1) <= max_instances]
+    most = [math.inf if option.most is None else option.most for option in options]
+    mixes = mixes[(mixes <= most).all(axis=1)]
     capacity = mixes @ np.array([option.performance for option in options])
     price = mixes @ np.array([option.price for option in options])
 
@@ -43,20 +53,21 @@ def cheapest_of_all(loads, options, costs, running, max_instances):
 @st.composite
 def small_cases(draw):
     sizes = draw(st.integers(1, 3))
+    running = {f"s{index}": draw(st.integers(0, 2)) for index in range(sizes)}
     epochs = draw(st.integers(1, 4 if sizes < 3 else 3))
     options = [
         SizeOption(
             name=f"s{index}",
             performance=draw(st.sampled_from([2, 3, 4, 5, 7])),
             price=draw(st.sampled_from([0.0, 0.5, 1.0, 1.25, 1.5, 2.0, 3.0])),
+            most=draw(st.none() | st.integers(max(1, running[f"s{index}"]), 3)),
         )
         for index in range(sizes)
     ]
     cost = st.sampled_from([0.0, 0.3, 1.0, 4.0])
-    running = {option.name: draw(st.integers(0, 2)) for option in options}
     max_instances = draw(st.sampled_from([None, 4, 5]))
-    highest = 7 if max_instances is None else min(7, max_instances * max(option.performance for option in options))
-    loads = draw(st.lists(st.integers(0, highest), min_size=epochs, max_size=epochs))
+    highest = min(7, most_capacity(options, max_instances))
+    loads = draw(st.lists(st.integers(0, int(highest)), min_size=epochs, max_size=epochs))
     return loads, options, ScalingCosts(startup=draw(cost), shutdown=draw(cost)), running, max_instances
 
 
@@ -78,7 +89,7 @@ def test_equals_the_cheapest_of_all_plans(case):
 def test_more_sizes_never_cost_more_than_one(case):
     loads, options, costs, _, _ = case
     best = plan_horizon(loads, options, costs).cost
-    for option in options:
+    for option in (one for one in options if most_capacity([one], None) >= max(loads)):
         assert best <= plan_one_size(loads, option, costs).cost + 1e-9
 
 
@@ -110,6 +121,25 @@ def test_a_dominated_size_is_never_started_but_may_run_on():
     assert all("slow" not in mix for mix in fresh.mixes)
     held = plan_horizon([4, 8], [slow, SMALL], ScalingCosts(startup=1, shutdown=1), running={"slow": 1})
     assert held.mixes == ({"slow": 1}, {"slow": 1, "small": 1})
+
+
+def test_of_a_size_that_runs_out_the_rest_is_made_up_with_others():
+    few = SizeOption(name="large", performance=9, price=1.9, most=1)
+    assert plan_horizon([20], [SMALL, few], ScalingCosts()).mixes == ({"small": 3, "large": 1},)
+
+
+def test_a_dominated_size_is_started_where_the_better_one_runs_out():
+    few = SizeOption(name="better", performance=4, price=0.5, most=1)
+    assert plan_horizon([8], [few, SMALL], ScalingCosts()).mixes == ({"better": 1, "small": 1},)
+
+
+def test_a_load_beyond_all_that_can_be_had_gets_all_of_it():
+    few = [
+        SizeOption(name="small", performance=4, price=1, most=2),
+        SizeOption(name="large", performance=9, price=2, most=1),
+    ]
+    plan = plan_within([100], few, ScalingCosts(), {}, max_instances=24, max_mixes=1000)
+    assert plan.mixes == ({"small": 2, "large": 1},)
 
 
 def test_a_load_on_the_edge_of_capacity_is_carried():

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from sluice.learning.node_plan import ahead_of_time, expected_mix
+from sluice.learning.node_plan import ahead_of_time, expected_mix, most_to_be_had
 from sluice.model import NodeTypeMetrics
 from sluice.protocol import EMPTY_MEMORY
 from tests.policies.jobs import job
@@ -170,6 +170,32 @@ def test_of_every_size_the_most_that_is_needed_before_one_comes():
 def test_what_was_requested_counts_while_it_can_still_come(waited_s, available, expected):
     offered = {"a": NodeTypeMetrics(nodes=0, start_s=30, available=available)}
     assert expected_mix({"a": 2}, {"a": 1}, offered, waited_s) == expected
+
+
+def test_of_a_size_that_cannot_be_started_what_is_on_its_way_comes_all_the_same():
+    offered = {
+        "a": NodeTypeMetrics(nodes=2, start_s=30, available=False, coming=1),
+        "b": NodeTypeMetrics(nodes=0, start_s=30),
+    }
+    assert expected_mix({"a": 4, "b": 1}, {"a": 1}, offered, 10) == {"a": 2, "b": 1}
+    assert most_to_be_had({"a": 1}, offered) == {"a": 2}
+
+
+def test_an_instance_on_its_way_is_kept_where_another_of_its_size_was_refused(prices):
+    """Two large were requested, and there was room for one: the plan goes on with that one, and releases nothing."""
+    policy = qescalor(prices=prices, season_s=0, catch_up_s=20)
+    decision, memory = policy.decide(window(0, 700.0, {"small": 1}), EMPTY_MEMORY)
+    assert decision.sizes == {"op": {"large": 2}}
+    without = types(large=True)
+    without["large"] = without["large"].model_copy(update={"coming": 1})
+    decision, memory = policy.decide(window(10, 700.0, {"small": 1}, node_types=without), memory)
+    assert decision.sizes["op"]["large"] == 1
+    assert decision.sizes["op"]["small"] > 1
+    requested = decision.sizes["op"]
+    decision, memory = policy.decide(window(20, 700.0, {"small": 1}, node_types=without), memory)
+    assert decision.is_hold, "what was refused once is not planned around in every window"
+    decision, _ = policy.decide(window(30, 700.0, requested, node_types=types(large=True)), memory)
+    assert decision.is_hold
 
 
 def test_a_contradicted_size_is_sampled_again_once_its_node_is_there(prices, tmp_path):

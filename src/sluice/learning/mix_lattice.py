@@ -36,16 +36,19 @@ class MixLattice:
         performance: NDArray[np.float64],
         peak: float,
         running: NDArray[np.int64],
-        startable: NDArray[np.bool_],
+        most: NDArray[np.int64],
         max_instances: int | None,
         max_mixes: int,
     ) -> MixLattice:
-        """Mixes that carry less than `peak` without their largest instance, and all parts of the running mix."""
+        """Mixes that carry less than `peak` without their largest instance, and all parts of the running mix.
+
+        At most `most` of every size; what runs may be more.
+        """
         order = np.argsort(-performance, kind="stable")
         tight = _enumerate(
             performance[order],
             peak,
-            np.where(startable, np.iinfo(np.int64).max, running)[order],
+            most[order],
             max_instances,
             max_mixes,
         )

@@ -23,15 +23,26 @@ def lacking(requested: InstanceMix, running: InstanceMix) -> InstanceMix:
     return {size: count - running.get(size, 0) for size, count in requested.items() if count > running.get(size, 0)}
 
 
+def most_to_be_had(running: InstanceMix, types: NodeTypes) -> InstanceMix:
+    """Of sizes that cannot be started now: those that run, and those that are on their way."""
+    return {size: running.get(size, 0) + types[size].coming for size in unavailable(types)}
+
+
 def expected_mix(
     requested: InstanceMix | None, running: InstanceMix, types: NodeTypes, waited_s: float | None
 ) -> InstanceMix:
-    """What there is to plan with: the mix requested last while it can still come, else the one that runs."""
+    """What there is to plan with: the mix requested last while it can still come, else the one that runs.
+
+    Of a size that cannot be started now, what is on its way comes all the same.
+    """
     if not requested or waited_s is None:
         return running
     missing = lacking(requested, running)
-    if not missing or any(size not in types or not types[size].available for size in missing):
+    if not missing or any(size not in types for size in missing):
         return running
+    if refused := [size for size in missing if not types[size].available]:
+        coming = missing | {size: min(missing[size], types[size].coming) for size in refused}
+        requested = running | {size: running.get(size, 0) + count for size, count in coming.items() if count}
     slowest_s = max(types[size].start_s for size in missing)
     return requested if 0 <= waited_s <= max(LEAST_PATIENCE_S, OVERDUE * slowest_s) else running
 

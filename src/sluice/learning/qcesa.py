@@ -11,7 +11,8 @@ sweeps relax completely (all stops, then all starts), so an epoch costs time lin
 
 What keeps the mixes few without losing the optimum:
 
-* A size that another one beats or equals in both performance and price is never started.
+* A size that another one beats or equals in both performance and price is never started, if any number of the other
+  can be had.
 * Take a cheapest plan in which no instance starts earlier than needed. The instance of a mix that started last was
   needed in its first epoch, when all the others of the mix ran too: without it, the mix carries less than the
   peak load. A mix without such an instance consists only of instances that run already.
@@ -44,17 +45,21 @@ __all__ = [
 
 MAX_MIXES = 1_000_000
 ROUNDING = 1e-9
+UNBOUNDED = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOption:
-    """One instance of this size: what it processes, and what it costs per epoch."""
+    """One instance of this size: what it processes, and what it costs per epoch. `most` bounds how many can be had."""
 
     name: str
     performance: float
     price: float
+    most: int | None = None
 
     def __post_init__(self) -> None:
+        if self.most is not None and self.most < 0:
+            raise BadInputError(f"size {self.name!r}: most must not be negative, got {self.most}")
         if not self.performance > 0:
             raise BadInputError(f"size {self.name!r}: performance must be above 0, got {self.performance}")
         if not self.price >= 0:
@@ -105,7 +110,7 @@ def plan_horizon(
         performance=np.array([option.performance for option in usable]),
         peak=max(loads),
         running=np.array([running.get(option.name, 0) for option in usable]),
-        startable=np.array([_is_startable(option, options) for option in usable]),
+        most=np.array([_most(option, options, running) for option in usable]),
         max_instances=max_instances,
         max_mixes=max_mixes,
     )
@@ -181,9 +186,14 @@ def total_cost(
 
 def most_capacity(options: Sequence[SizeOption], max_instances: int | None) -> float:
     """The highest load any mix can carry."""
-    if max_instances is None:
-        return float("inf")
-    return max_instances * max(option.performance for option in options)
+    left = float("inf") if max_instances is None else max_instances
+    carried = 0.0
+    for option in sorted(options, key=lambda option: -option.performance):
+        count = left if option.most is None else min(left, option.most)
+        carried, left = carried + count * option.performance, left - count
+        if not left or option.most is None:
+            break
+    return carried
 
 
 def _check(
@@ -215,11 +225,22 @@ def _undominated(options: Sequence[SizeOption], running: Mapping[str, int]) -> l
     return [option for option in options if running.get(option.name) or _is_startable(option, options)]
 
 
+def _most(option: SizeOption, options: Sequence[SizeOption], running: Mapping[str, int]) -> int:
+    there = running.get(option.name, 0)
+    if not _is_startable(option, options):
+        return there
+    return UNBOUNDED if option.most is None else max(there, option.most)
+
+
 def _is_startable(option: SizeOption, options: Sequence[SizeOption]) -> bool:
-    """False if another size does at least as much for at most the price (of equals, the first one stays)."""
+    """False if another size, of which there is any number, does at least as much for at most the price.
+
+    Of equals, the first one stays.
+    """
     position = options.index(option)
     return not any(
-        other.performance >= option.performance
+        other.most is None
+        and other.performance >= option.performance
         and other.price <= option.price
         and ((other.performance, other.price) != (option.performance, option.price) or index < position)
         for index, other in enumerate(options)

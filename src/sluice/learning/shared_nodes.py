@@ -31,7 +31,7 @@ def joined(
         for name, found in needed.items()
     }
     usable = [
-        SizeOption(name=option.name, performance=worth[option.name], price=option.price)
+        SizeOption(name=option.name, performance=worth[option.name], price=option.price, most=option.most)
         for option in common
         if worth[option.name] > 0
     ]

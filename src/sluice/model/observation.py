@@ -99,6 +99,7 @@ class NodeTypeMetrics(Frozen):
     price_per_hour: NonNegative = 0.0
     start_s: NonNegative = Field(description="from a request to the first task: as last measured, else as expected")
     available: bool = Field(True, description="false: the last start failed or is overdue, and no other is tried yet")
+    coming: Count = Field(0, description="requested, and not joined yet")
 
 
 class PlacedTasks(Frozen):

@@ -5,7 +5,7 @@ Mu et al., "QEScalor: Quantitative Elastic Scaling Framework in Distributed Stre
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,14 @@ from sluice.learning.epoch_flow import EpochFlow
 from sluice.learning.epoch_outlook import EpochOutlook, worst_error
 from sluice.learning.forecast import EpochLoad, Forecaster
 from sluice.learning.instance_sizes import ONE_SIZE, load_profile, price_table
-from sluice.learning.node_plan import NodeTypes, expected_mix, lacking, unavailable, with_those_ahead
+from sluice.learning.node_plan import (
+    NodeTypes,
+    expected_mix,
+    lacking,
+    most_to_be_had,
+    unavailable,
+    with_those_ahead,
+)
 from sluice.model import InstanceSize, Observation
 from sluice.model.recommendation import InstanceMix, Recommendation
 from sluice.protocol import Memory, policy
@@ -134,7 +141,9 @@ class QEScalor:
             measures = {} if error is None else {"forecast_error": min(error, LARGEST)}
             acted_s = memory.get("acted_s")
             waits = acted_s is not None and 0 <= observation.time_s - acted_s < self.catch_up_s
-            is_due = window.is_new or problem.refused or (problem.short and not waits)
+            newly_refused = set(problem.refused) - set(memory.get("refused", ()))
+            is_due = window.is_new or newly_refused or (problem.short and not waits)
+            kept["refused"] = problem.refused
             mixes, why = (self._planned if is_due else self._going_on)(observation, window, problem, kept)
             if mixes == problem.expected:
                 recommendation = Recommendation.hold(f"{why}; all mixes stay" if is_due else why, measures)
@@ -191,7 +200,8 @@ class QEScalor:
             return f"no rate or no load known for any of {len(every)} operators"
         present = {name: [(arriving[name] or [0.0])[0]] for name in loads}
         absent = unavailable(observation.node_types)
-        options = {name: self._options(name, window, absent - running[name].keys()) for name in loads}
+        most = {name: most_to_be_had(running[name], observation.node_types) for name in loads}
+        options = {name: self._options(name, window, most[name]) for name in loads}
         if self.share_nodes:
             if unknown := [name for name in running if name not in loads]:
                 return f"nodes are shared and {listing(unknown)} is not known yet"
@@ -208,7 +218,9 @@ class QEScalor:
             running=running,
             expected=expected,
             short=[name for name in loads if present[name][0] > _capacity(expected[name], options[name]) * SLACK],
-            refused=sorted({one for name in loads for one in lacking(requested.get(name, {}), running[name])} & absent),
+            refused=sorted(
+                {one for name in loads for one in lacking(requested.get(name, {}), expected[name])} & absent
+            ),
         )
 
     def _going_on(
@@ -282,16 +294,18 @@ class QEScalor:
         ]
         return f"qescalor: ahead of the next epoch: {listing(starts)}"
 
-    def _options(self, name: str, window: EpochWindow, without: Collection[str]) -> list[SizeOption]:
-        """All sizes but those that cannot be had; if none can, all the same: something is to be requested."""
+    def _options(self, name: str, window: EpochWindow, most: Mapping[str, int]) -> list[SizeOption]:
+        """All sizes but those of which none can be had; if there are no more of any, those that run."""
         profile = self._rates.rates(name, window.sampled)
-        profile = {size: rate for size, rate in profile.items() if size not in without} or profile
+        profile = {size: rate for size, rate in profile.items() if most.get(size, 1) > 0} or profile
+        bounds = most if profile.keys() - most.keys() else {}
         hours = self.epoch_s / 3600
         return [
             SizeOption(
                 name=size.name,
                 performance=window.factors[name] * profile[size.name] * self.target_utilisation,
                 price=size.price_per_hour * hours,
+                most=bounds.get(size.name),
             )
             for size in self.sizes
             if size.name in profile

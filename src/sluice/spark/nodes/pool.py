@@ -145,6 +145,7 @@ class NodePool:
                 price_per_hour=kind.price_per_hour,
                 start_s=self._known[name].start_s,
                 available=self.is_available(name),
+                coming=self.coming(name),
             )
             for name, kind in self.types.items()
         }
