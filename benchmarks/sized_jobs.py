@@ -59,7 +59,7 @@ def parse(records: DataFrame) -> DataFrame:
 
 OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], dict[str, str]]] = {
     "digest": (digest, {}),
-    "per_key": (per_key, {"output_mode": "update"}),
+    "per_key": (per_key, {"output_mode": "update", "state_partitions": 4}),
     "parse": (parse, {}),
 }
 

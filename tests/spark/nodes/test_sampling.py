@@ -33,6 +33,15 @@ def test_a_sampled_node_gets_more_until_its_tasks_take_most_of_a_trigger(world):
     assert world.engine.emphasis == {}
 
 
+def test_a_sampled_node_whose_tasks_are_too_long_keeps_its_share(world):
+    """Tasks that keep state cost something without a record: fewer records would not make them short."""
+    world.started()
+    rates = LiveSampling(world.engine, "map", world.target, window_s=2.0, trigger_s=0.1).rates(LARGE.size)
+    for _ in range(4):
+        next(rates)
+    assert world.engine.emphasis["large-3"] == 1.0
+
+
 def sampling(world, **options):
     return LiveSampling(world.engine, "map", world.target, window_s=2.0, trigger_s=1.0, **options)
 

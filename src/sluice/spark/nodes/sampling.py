@@ -91,7 +91,8 @@ class LiveSampling:
     def _adjust(self, node: WorkerNode, task_s: float) -> None:
         step = min(LARGEST_STEP, max(1 / LARGEST_STEP, self._goal_s / task_s))
         factor = self._engine.emphasis.get(node.name, 1.0) * step
-        self._engine.emphasis[node.name] = min(LARGEST_FACTOR, max(1 / LARGEST_FACTOR, factor))
+        # with less than its share, what tasks cost without records would be most of what is measured
+        self._engine.emphasis[node.name] = min(LARGEST_FACTOR, max(1.0, factor))
 
     def _joined(self, type_name: str, before: set[str]) -> WorkerNode:
         for _ in range(round(JOIN_S / self._engine.tick_s)):
