@@ -37,7 +37,7 @@ SAMPLERS: dict[str, DynamicSampling | FixedStepSampling] = {
 }
 CONVERGENCE = ConvergenceRule(windows=3, tolerance=0.07, max_windows=12)
 WINDOW_S = 4.0
-RATES = {"digest": 80_000.0, "per_key": 150_000.0, "parse": 40_000.0}
+RATES = {"digest": 160_000.0, "per_key": 600_000.0, "parse": 200_000.0}
 """Records/s that arrive: more than the node that is sampled and the one beside it can take."""
 DEFAULT = "c0.3"
 

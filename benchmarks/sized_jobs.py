@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -57,7 +57,7 @@ def parse(records: DataFrame) -> DataFrame:
     return records.selectExpr("id", f"aggregate(split({text}, ','), 0L, (a, b) -> a + cast(b as bigint)) AS total")
 
 
-OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], dict[str, str]]] = {
+OPERATORS: dict[str, tuple[Callable[[DataFrame], DataFrame], dict[str, Any]]] = {
     "digest": (digest, {}),
     "per_key": (per_key, {"output_mode": "update", "state_partitions": 4}),
     "parse": (parse, {}),
