@@ -39,6 +39,8 @@ from sluice.learning.qcesa import ScalingCosts, SizeOption, plan_horizon
 from sluice.learning.sampled_sizes import load_samples
 
 UTILISATION = 0.85
+STARTUP_S, SHUTDOWN_S = 30, 10
+"""What a start and a stop cost, in seconds of a core: about as long as they take."""
 NIGHT, NOISE = 0.1, 0.04
 """Load at midnight, and how much a quarter of an hour may differ, as shares of the peak."""
 MEMORY = "memory.json"
@@ -96,6 +98,7 @@ def command(policy: str, folder: Path, url: str, given: argparse.Namespace, seed
     if policy == "qescalor":
         epoch_s = duration_s / given.epochs
         words += ["--policy", "qescalor", "--node-type", "small", "--set", f"epoch_s={epoch_s}", "--set", "horizon=4"]
+        words += ["--set", f"startup_cost_s={STARTUP_S}", "--set", f"shutdown_cost_s={SHUTDOWN_S}"]
         words += ["--set", f"season_s={duration_s}", "--set", "catch_up_s=20", "--memory", str(folder / MEMORY)]
         words += ["--set", f"samples={given.samples}"] if given.samples else []
         return words
@@ -128,7 +131,7 @@ def clairvoyant_price(out: Path, samples: Path, epoch_s: float) -> float:
         for one in TYPES
     ]
     per_second = TYPES[1].price_per_hour / TYPES[1].cpu_cores / 3600
-    costs = ScalingCosts(startup=30 * per_second, shutdown=10 * per_second)
+    costs = ScalingCosts(startup=STARTUP_S * per_second, shutdown=SHUTDOWN_S * per_second)
     return plan_horizon([peaks[epoch] for epoch in sorted(peaks)], options, costs).cost
 
 
